@@ -1,0 +1,18 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+#![deny(clippy::float_arithmetic)]
+
+pub mod limits;
+mod pace;
+mod parse;
+mod prefix;
+mod rate;
+mod size;
+mod time;
+
+pub use pace::Pace;
+pub use parse::Unreadable;
+pub use prefix::Prefix;
+pub use rate::Rate;
+pub use size::Bytes;
+pub use time::{Instant, Span};

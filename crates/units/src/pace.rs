@@ -1,0 +1,98 @@
+//! A rate that carries its remainder: when the last of many frames leaves does not depend on how the
+//! bytes were cut into frames.
+
+use crate::{Bytes, Instant, Rate, Span};
+
+/// When a line of a given rate is free again.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    rate: Rate,
+    free_at: Instant,
+    /// Bit-nanoseconds (bits x 10^9) below one whole nanosecond at this rate.
+    remainder: u64,
+}
+
+impl Pace {
+    /// A line of `rate` that is free from `now` on.
+    #[must_use]
+    pub const fn new(rate: Rate, now: Instant) -> Self {
+        Pace { rate, free_at: now, remainder: 0 }
+    }
+
+    /// The rate.
+    #[must_use]
+    pub const fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// From when on the next frame may leave.
+    #[must_use]
+    pub const fn free_at(&self) -> Instant {
+        self.free_at
+    }
+
+    /// Whether a frame may leave at `now`.
+    #[must_use]
+    pub fn is_free(&self, now: Instant) -> bool {
+        self.free_at <= now && self.rate > Rate::ZERO
+    }
+
+    /// Lets `bytes` leave, starting at `now` or when the line is free, whichever is later.
+    pub fn send(&mut self, now: Instant, bytes: Bytes) {
+        if self.free_at < now {
+            self.free_at = now;
+            self.remainder = 0;
+        }
+        let rate = self.rate.bps();
+        if rate == 0 {
+            self.free_at = Instant::MAX;
+            return;
+        }
+        // 16 MiB x 8 x 10^9 is below 2^57: one frame never overflows
+        let bit_ns = bytes.get().min(1 << 24) * 8 * 1_000_000_000 + self.remainder;
+        self.remainder = bit_ns % rate;
+        self.free_at += Span::from_ns(bit_ns / rate);
+    }
+
+    /// Changes the rate from now on; what was sent before stays sent.
+    pub fn set_rate(&mut self, rate: Rate, now: Instant) {
+        if self.free_at == Instant::MAX {
+            self.free_at = now;
+        }
+        self.rate = rate;
+        self.remainder = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_cut_into_frames_does_not_matter(
+            sizes in prop::collection::vec(1u64..65_536, 1..200),
+            rate in 1_000u64..100_000_000_000,
+        ) {
+            let rate = Rate::from_bps(rate);
+            let mut pace = Pace::new(rate, Instant::ZERO);
+            for &size in &sizes {
+                pace.send(Instant::ZERO, Bytes::new(size));
+            }
+            let bits = u128::from(sizes.iter().sum::<u64>()) * 8;
+            let exact = bits * 1_000_000_000 / u128::from(rate.bps());
+            prop_assert_eq!(u128::from(pace.free_at().ns()), exact);
+        }
+    }
+
+    #[test]
+    fn a_rate_of_zero_never_frees_until_it_is_changed() {
+        let mut pace = Pace::new(Rate::ZERO, Instant::ZERO);
+        assert!(!pace.is_free(Instant::from_ns(1)));
+        pace.send(Instant::ZERO, Bytes::new(1));
+        assert_eq!(pace.free_at(), Instant::MAX);
+        pace.set_rate(Rate::from_bps(8), Instant::from_ns(7));
+        assert!(pace.is_free(Instant::from_ns(7)));
+    }
+}
