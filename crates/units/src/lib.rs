@@ -2,10 +2,12 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::float_arithmetic)]
 
+pub mod dscp;
 pub mod limits;
 mod pace;
 mod parse;
 mod prefix;
+pub mod protocol;
 mod rate;
 mod size;
 mod time;

@@ -47,11 +47,11 @@ impl Rate {
         Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX))
     }
 
-    /// `thousandths` of this rate: `rate.part(970)` is 97 %.
+    /// `millionths` of this rate: `rate.part(970_000)` is 97 %.
     #[must_use]
-    pub const fn part(self, thousandths: u64) -> Rate {
-        #[expect(clippy::cast_possible_truncation, reason = "MAX x 1000 parts fits 64 bits")]
-        Rate::from_bps((self.0 as u128 * thousandths as u128 / 1000) as u64)
+    pub const fn part(self, millionths: u32) -> Rate {
+        #[expect(clippy::cast_possible_truncation, reason = "MAX x 2^32 / 10^6 fits 64 bits")]
+        Rate::from_bps((self.0 as u128 * millionths as u128 / 1_000_000) as u64)
     }
 
     /// The sum, at most [`Rate::MAX`].
