@@ -1,0 +1,226 @@
+//! Sets of addresses: blocks merged into sorted ranges, so that "covers" and "overlaps" of thousands
+//! of blocks are quick; and the named groups of a policy.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use weir_units::{Prefix, limits};
+
+use crate::nearest::instead;
+use crate::problem::{Place, Problems};
+use crate::reader::{Entry, Table};
+
+/// A set of addresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Addresses {
+    blocks: Vec<Prefix>,
+    v4: Vec<(u128, u128)>,
+    v6: Vec<(u128, u128)>,
+}
+
+impl Addresses {
+    /// The set of all addresses in `blocks`.
+    #[must_use]
+    pub fn new(mut blocks: Vec<Prefix>) -> Self {
+        blocks.sort_unstable();
+        blocks.dedup();
+        let ranges = |v4: bool| {
+            let mut ranges: Vec<(u128, u128)> =
+                blocks.iter().filter(|b| b.address().is_ipv4() == v4).map(range).collect();
+            ranges.sort_unstable();
+            let mut merged: Vec<(u128, u128)> = Vec::new();
+            for (start, end) in ranges {
+                match merged.last_mut() {
+                    Some(last) if start <= last.1.saturating_add(1) => last.1 = last.1.max(end),
+                    _ => merged.push((start, end)),
+                }
+            }
+            merged
+        };
+        let (v4, v6) = (ranges(true), ranges(false));
+        Addresses { blocks, v4, v6 }
+    }
+
+    /// The blocks as they were given, sorted.
+    #[must_use]
+    pub fn blocks(&self) -> &[Prefix] {
+        &self.blocks
+    }
+
+    /// Whether every address of `other` is in this set.
+    #[must_use]
+    pub fn covers(&self, other: &Addresses) -> bool {
+        covers(&self.v4, &other.v4) && covers(&self.v6, &other.v6)
+    }
+
+    /// Whether the two have an address in common.
+    #[must_use]
+    pub fn overlaps(&self, other: &Addresses) -> bool {
+        overlaps(&self.v4, &other.v4) || overlaps(&self.v6, &other.v6)
+    }
+}
+
+/// First and last address of a block.
+fn range(block: &Prefix) -> (u128, u128) {
+    let (start, bits) = match block.address() {
+        IpAddr::V4(v4) => (u128::from(v4.to_bits()), 32),
+        IpAddr::V6(v6) => (v6.to_bits(), 128),
+    };
+    let hosts = 1u128.checked_shl(bits - u32::from(block.len())).map_or(u128::MAX, |n| n - 1);
+    (start, start | hosts)
+}
+
+fn covers(outer: &[(u128, u128)], inner: &[(u128, u128)]) -> bool {
+    inner.iter().all(|&(start, end)| {
+        let after = outer.partition_point(|o| o.0 <= start);
+        after > 0 && outer[after - 1].1 >= end
+    })
+}
+
+fn overlaps(a: &[(u128, u128)], b: &[(u128, u128)]) -> bool {
+    let (few, many) = if a.len() < b.len() { (a, b) } else { (b, a) };
+    few.iter().any(|&(start, end)| {
+        let after = many.partition_point(|m| m.0 <= end);
+        after > 0 && many[after - 1].1 >= start
+    })
+}
+
+/// The named groups of a policy.
+#[derive(Clone, Debug, Default)]
+pub struct Groups {
+    sets: BTreeMap<String, (Arc<Addresses>, Place)>,
+}
+
+impl Groups {
+    /// The group of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<Addresses>> {
+        self.sets.get(name).map(|(set, _)| set)
+    }
+
+    /// Names and sets, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Arc<Addresses>)> {
+        self.sets.iter().map(|(name, (set, _))| (name.as_str(), set))
+    }
+
+    /// Reads `[group]`: each name is a list of blocks and of other groups.
+    pub(crate) fn read(entry: Option<Entry<'_>>, problems: &mut Problems) -> Groups {
+        let mut groups = Groups::default();
+        let Some(table) = entry.and_then(|e| e.table("[group]", problems)) else { return groups };
+        let written: BTreeMap<&str, Entry<'_>> = table.all().collect();
+        for name in written.keys() {
+            groups.build(name, &written, &mut Vec::new(), problems);
+        }
+        let total: usize = groups.sets.values().map(|(set, _)| set.blocks.len()).sum();
+        if total > limits::PREFIXES {
+            let what = format!("the groups name {total} blocks");
+            problems.error(
+                entry.map_or_else(Place::default, |e| e.key),
+                what,
+                "keep below 2 million",
+            );
+        }
+        groups
+    }
+
+    fn build<'t>(
+        &mut self,
+        name: &'t str,
+        written: &BTreeMap<&'t str, Entry<'t>>,
+        inside: &mut Vec<&'t str>,
+        problems: &mut Problems,
+    ) {
+        if self.sets.contains_key(name) {
+            return;
+        }
+        let entry = written[name];
+        if name.parse::<Prefix>().is_ok()
+            || crate::matching::is_word(name)
+            || name.contains([' ', ','])
+        {
+            let help = "choose a name that is no address, has no blanks and is no word of a match";
+            problems.error(entry.key, format!("a group cannot be called \"{name}\""), help);
+        }
+        inside.push(name);
+        let mut blocks = Vec::new();
+        for member in entry.list() {
+            let Some(text) = member.text(name, "a block such as \"10.0.0.0/8\"", problems) else {
+                continue;
+            };
+            if let Some((&other, _)) = written.get_key_value(text) {
+                if inside.contains(&other) {
+                    let what =
+                        format!("the group \"{name}\" contains itself by way of \"{other}\"");
+                    problems.error(member.place, what, "take one of them out");
+                    continue;
+                }
+                self.build(other, written, inside, problems);
+                let inner = self.get(other).map(|set| set.blocks.clone());
+                blocks.extend(inner.into_iter().flatten());
+                continue;
+            }
+            match text.parse::<Prefix>() {
+                Ok(block) => blocks.push(block),
+                Err(error) => {
+                    not_a_block(text, &member, &error.to_string(), written.keys(), problems);
+                }
+            }
+        }
+        if entry.list().is_empty() {
+            problems.warning(
+                entry.key,
+                format!("the group \"{name}\" is empty"),
+                "nothing matches it",
+            );
+        }
+        inside.pop();
+        self.sets.insert(name.to_owned(), (Arc::new(Addresses::new(blocks)), entry.key));
+    }
+}
+
+fn not_a_block<'k>(
+    text: &str,
+    member: &Entry<'_>,
+    error: &str,
+    groups: impl Iterator<Item = &'k &'k str> + Clone,
+    problems: &mut Problems,
+) {
+    if text.contains(['.', ':', '/']) {
+        problems.error(member.place, error, "");
+    } else {
+        let what = format!("there is no group \"{text}\"");
+        problems.error(member.place, what, instead(text, groups.copied()));
+    }
+}
+
+/// Reads groups out of `[group]`, whatever else the file holds.
+pub(crate) fn groups_of(top: &mut Table<'_>, problems: &mut Problems) -> Groups {
+    Groups::read(top.take("group"), problems)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(blocks: &[&str]) -> Addresses {
+        Addresses::new(blocks.iter().map(|b| b.parse().unwrap()).collect())
+    }
+
+    #[test]
+    fn halves_cover_their_whole() {
+        let halves = set(&["10.0.0.0/25", "10.0.0.128/25"]);
+        assert!(halves.covers(&set(&["10.0.0.0/24"])));
+        assert!(!halves.covers(&set(&["10.0.0.0/23"])));
+        assert!(set(&["::/0"]).covers(&set(&["2001:db8::1"])));
+        assert!(!set(&["::/0"]).covers(&set(&["10.0.0.1"])));
+    }
+
+    #[test]
+    fn overlap_needs_one_common_address() {
+        let a = set(&["10.0.0.0/24", "10.0.9.0/24", "2001:db8::/32"]);
+        assert!(a.overlaps(&set(&["10.0.9.7"])));
+        assert!(a.overlaps(&set(&["2001:db8:7::/48"])));
+        assert!(!a.overlaps(&set(&["10.0.1.0/24", "fe80::/10"])));
+    }
+}

@@ -1,0 +1,373 @@
+//! What happens to the frames of a leaf while they wait and when they leave: queue, AQM, sessions, TCP,
+//! marking and policing. A leaf that does not say a word takes it from the nearest class above that does.
+
+use weir_units::{Bytes, Rate, Span, dscp};
+
+use crate::amount::Both;
+use crate::problem::{Place, Problems};
+use crate::reader::{Entry, Table};
+
+/// The words of a leaf; `None` where the operator said nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeafWords {
+    /// How frames of different flows wait.
+    pub queue: Option<Queue>,
+    /// How much may wait.
+    pub limit: Option<Limit>,
+    /// Who is told to slow down, and when.
+    pub aqm: Option<Aqm>,
+    /// Whether flows that can are told by a mark instead of a loss.
+    pub ecn: Option<bool>,
+    /// What is written into the DSCP of leaving frames.
+    pub dscp: Option<Mark>,
+    /// What is done to TCP connections.
+    pub tcp: Option<Tcp>,
+    /// What each session gets.
+    pub session: Option<Session>,
+    /// What happens to frames above a rate, without a queue.
+    pub police: Option<Police>,
+}
+
+impl LeafWords {
+    /// These words, and those of `above` where these say nothing. Sessions and policing are a class's own.
+    #[must_use]
+    pub fn or(&self, above: &LeafWords) -> LeafWords {
+        LeafWords {
+            queue: self.queue.or(above.queue),
+            limit: self.limit.or(above.limit),
+            aqm: self.aqm.or(above.aqm),
+            ecn: self.ecn.or(above.ecn),
+            dscp: self.dscp.or(above.dscp),
+            tcp: self.tcp.or(above.tcp),
+            session: self.session.clone(),
+            police: self.police,
+        }
+    }
+}
+
+/// How frames of different flows wait in a leaf.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Queue {
+    /// One queue, first in first out.
+    Fifo,
+    /// A queue per flow, each its turn.
+    #[default]
+    Fair,
+    /// Each host its turn, and each flow of the host.
+    FairHost,
+}
+
+/// How much may wait in a leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// So many frames.
+    Frames(u32),
+    /// So many bytes.
+    Bytes(Bytes),
+    /// As much as the leaf's rate carries in this time.
+    Time(Span),
+}
+
+/// Active queue management.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aqm {
+    /// Which algorithm.
+    pub kind: AqmKind,
+    /// CoDel, COBALT, PIE: the delay to hold.
+    pub target: Option<Span>,
+    /// CoDel, COBALT: how long above the target is too long; PIE: how often it looks.
+    pub interval: Option<Span>,
+    /// RED: no drop below this.
+    pub min: Option<Bytes>,
+    /// RED: always drop above this.
+    pub max: Option<Bytes>,
+    /// RED: drop probability at `max`, in millionths.
+    pub probability: Option<u32>,
+}
+
+/// The algorithms of [`Aqm`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AqmKind {
+    /// Only the limit drops.
+    None,
+    /// Random early detection.
+    Red,
+    /// RED with drop precedences.
+    Wred,
+    /// Controlled delay.
+    Codel,
+    /// CoDel with BLUE, as CAKE has it.
+    Cobalt,
+    /// Proportional integral controller enhanced.
+    Pie,
+}
+
+/// What is written into the DSCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// What came in.
+    Keep,
+    /// This code point.
+    Set(u8),
+}
+
+/// What is done to TCP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tcp {
+    /// Size the advertised window.
+    pub window: bool,
+    /// Release acknowledgements evenly.
+    pub pace_acks: bool,
+    /// Clamp the segment size.
+    pub mss: Mss,
+}
+
+/// The segment size that connections may agree on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mss {
+    /// Whatever they like.
+    #[default]
+    Keep,
+    /// Small where a full frame would hold up a call.
+    Auto,
+    /// At most so many bytes.
+    AtMost(u16),
+}
+
+/// What each session of a leaf gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// At least.
+    pub min: Both<Option<Rate>>,
+    /// At most.
+    pub max: Both<Option<Rate>>,
+    /// How many have the minimum.
+    pub count: Option<u32>,
+    /// What becomes of one more.
+    pub next: Next,
+    /// Where it is written.
+    pub place: Place,
+}
+
+/// What the session beyond the count gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Its part of what all have.
+    Share,
+    /// Nothing until one ends.
+    Wait,
+    /// A refusal.
+    Reject,
+}
+
+/// What happens to frames above a rate without a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Police {
+    /// The committed rate.
+    pub rate: Rate,
+    /// What may come at once.
+    pub burst: Option<Bytes>,
+    /// A second, higher rate; above it everything is dropped.
+    pub peak: Option<Rate>,
+    /// What may come at once at the peak.
+    pub peak_burst: Option<Bytes>,
+    /// What happens to frames between: dropped, or marked with this code point.
+    pub excess: Option<u8>,
+}
+
+pub(crate) const WORDS: [&str; 8] =
+    ["queue", "limit", "aqm", "ecn", "dscp", "tcp", "session", "police"];
+
+pub(crate) const QUEUES: [(&str, Queue); 3] =
+    [("fifo", Queue::Fifo), ("fair", Queue::Fair), ("fair-host", Queue::FairHost)];
+pub(crate) const AQMS: [(&str, AqmKind); 6] = [
+    ("none", AqmKind::None),
+    ("red", AqmKind::Red),
+    ("wred", AqmKind::Wred),
+    ("codel", AqmKind::Codel),
+    ("cobalt", AqmKind::Cobalt),
+    ("pie", AqmKind::Pie),
+];
+pub(crate) const NEXT: [(&str, Next); 3] =
+    [("share", Next::Share), ("wait", Next::Wait), ("reject", Next::Reject)];
+
+pub(crate) fn read(table: &mut Table<'_>, problems: &mut Problems) -> LeafWords {
+    LeafWords {
+        queue: table.take("queue").and_then(|e| e.word("queue", &QUEUES, problems)),
+        limit: table.take("limit").and_then(|e| limit(e, problems)),
+        aqm: table.take("aqm").and_then(|e| aqm(e, problems)),
+        ecn: table.take("ecn").and_then(|e| e.yes_no("ecn", problems)),
+        dscp: table.take("dscp").and_then(|e| mark(e, problems)),
+        tcp: table.take("tcp").and_then(|e| tcp(e, problems)),
+        session: table.take("session").and_then(|e| session(e, problems)),
+        police: table.take("police").and_then(|e| police(e, problems)),
+    }
+}
+
+fn limit(entry: Entry<'_>, problems: &mut Problems) -> Option<Limit> {
+    const HELP: &str = "write \"1000 frames\", \"64kb\" or \"20ms\"";
+    let text = entry.text("limit", "\"1000 frames\", \"64kb\" or \"20ms\"", problems)?;
+    let frames = text.strip_suffix("frames").or_else(|| text.strip_suffix("packets"));
+    let limit = match frames {
+        Some(number) => number.trim().parse().ok().filter(|&n| n > 0).map(Limit::Frames),
+        None => {
+            (text.parse().map(Limit::Bytes).ok()).or_else(|| text.parse().map(Limit::Time).ok())
+        }
+    };
+    if limit.is_none() {
+        problems.error(entry.place, format!("\"limit\" cannot be \"{text}\""), HELP);
+    }
+    limit
+}
+
+fn aqm(entry: Entry<'_>, problems: &mut Problems) -> Option<Aqm> {
+    let plain =
+        |kind| Aqm { kind, target: None, interval: None, min: None, max: None, probability: None };
+    if !entry.value.is_table() {
+        return entry.word("aqm", &AQMS, problems).map(plain);
+    }
+    let mut table = entry.table("\"aqm\"", problems)?;
+    let Some(kind) = table.take("kind") else {
+        let help = "write aqm = { kind = \"codel\", target = \"5ms\" }";
+        problems.error(entry.place, "\"aqm\" does not say its \"kind\"", help);
+        return None;
+    };
+    let kind = kind.word("kind", &AQMS, problems)?;
+    let mut aqm = plain(kind);
+    let mut known = vec!["kind"];
+    if matches!(kind, AqmKind::Codel | AqmKind::Cobalt | AqmKind::Pie) {
+        known.extend(["target", "interval"]);
+        let time = "a time such as \"5ms\"";
+        aqm.target = table.take("target").and_then(|e| e.read("target", time, problems));
+        aqm.interval = table.take("interval").and_then(|e| e.read("interval", time, problems));
+    }
+    if matches!(kind, AqmKind::Red | AqmKind::Wred) {
+        known.extend(["min", "max", "probability"]);
+        let size = "an amount of bytes such as \"30kb\"";
+        aqm.min = table.take("min").and_then(|e| e.read("min", size, problems));
+        aqm.max = table.take("max").and_then(|e| e.read("max", size, problems));
+        aqm.probability = table.take("probability").and_then(|e| part("probability", e, problems));
+        if let (Some(min), Some(max)) = (aqm.min, aqm.max)
+            && min >= max
+        {
+            let what = format!("\"min\" {min} is not below \"max\" {max}");
+            problems.error(entry.place, what, "RED drops more and more between min and max");
+        }
+    }
+    table.finish(&known, problems);
+    Some(aqm)
+}
+
+fn part(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<u32> {
+    match entry.read(name, "a part such as \"10%\"", problems)? {
+        crate::amount::Amount::Part(part) => Some(part),
+        crate::amount::Amount::Rate(_) => {
+            problems.error(
+                entry.place,
+                format!("\"{name}\" is a rate"),
+                "write a part such as \"10%\"",
+            );
+            None
+        }
+    }
+}
+
+fn mark(entry: Entry<'_>, problems: &mut Problems) -> Option<Mark> {
+    if entry.value.as_str() == Some("keep") {
+        return Some(Mark::Keep);
+    }
+    code_point("dscp", entry, problems).map(Mark::Set)
+}
+
+fn code_point(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<u8> {
+    if entry.value.is_integer() {
+        return entry.number(name, 0..64, problems).and_then(|n| u8::try_from(n).ok());
+    }
+    let text = entry.text(name, "a code point such as \"ef\", \"af41\" or 46", problems)?;
+    let number = dscp::number(text);
+    if number.is_none() {
+        let what = format!("\"{name}\" cannot be \"{text}\"");
+        problems.error(entry.place, what, crate::nearest::instead(text, dscp::names()));
+    }
+    number
+}
+
+fn tcp(entry: Entry<'_>, problems: &mut Problems) -> Option<Tcp> {
+    let mut table = entry.table("\"tcp\"", problems)?;
+    let mut yes =
+        |word| table.take(word).and_then(|e| e.yes_no(word, problems)).unwrap_or_default();
+    let (window, pace_acks) = (yes("window"), yes("pace-acks"));
+    let mss = match table.take("mss") {
+        None => Mss::Keep,
+        Some(e) if e.value.as_str() == Some("auto") => Mss::Auto,
+        Some(e) if e.value.as_str() == Some("keep") => Mss::Keep,
+        Some(e) if e.value.is_str() => {
+            problems.error(e.place, "\"mss\" is not a size", "write mss = \"auto\" or mss = 1400");
+            Mss::Keep
+        }
+        Some(e) => match e.number("mss", 88..9_217, problems).and_then(|n| u16::try_from(n).ok()) {
+            Some(most) => Mss::AtMost(most),
+            None => Mss::Keep,
+        },
+    };
+    table.finish(&["window", "pace-acks", "mss"], problems);
+    Some(Tcp { window, pace_acks, mss })
+}
+
+fn session(entry: Entry<'_>, problems: &mut Problems) -> Option<Session> {
+    const RATE: &str = "a rate such as \"1mbit\"";
+    let mut table = entry.table("\"session\"", problems)?;
+    let min = crate::amount::both::<Rate>(table.take("min"), "min", RATE, problems);
+    let max = crate::amount::both::<Rate>(table.take("max"), "max", RATE, problems);
+    let count = table.take("count").and_then(|e| e.number("count", 1..1 << 20, problems));
+    let next = table.take("next").and_then(|e| e.word("next", &NEXT, problems));
+    table.finish(&["min", "max", "count", "next"], problems);
+    for (direction, (min, max)) in min.zip(max).named() {
+        if let (Some(min), Some(max)) = (min, max)
+            && min.value > max.value
+        {
+            let what = format!(
+                "each session gets at least {} {direction} but at most {}",
+                min.value, max.value
+            );
+            problems.error(max.place, what, "raise \"max\" or lower \"min\"");
+        }
+    }
+    if count.is_some() && min.down.is_none() && min.up.is_none() {
+        let help = "add min = \"1mbit\": what each of them is promised";
+        problems.error(entry.place, "\"session\" counts sessions that are promised nothing", help);
+    }
+    Some(Session {
+        min: min.map(|m| m.map(|m| m.value)),
+        max: max.map(|m| m.map(|m| m.value)),
+        count: count.and_then(|n| u32::try_from(n).ok()),
+        next: next.unwrap_or(Next::Share),
+        place: entry.place,
+    })
+}
+
+fn police(entry: Entry<'_>, problems: &mut Problems) -> Option<Police> {
+    const RATE: &str = "a rate such as \"1mbit\"";
+    const SIZE: &str = "an amount of bytes such as \"15kb\"";
+    let mut table = entry.table("\"police\"", problems)?;
+    let rate = table.take("rate").map(|e| e.read("rate", RATE, problems));
+    if rate.is_none() {
+        let help = "write police = { rate = \"1mbit\", burst = \"15kb\" }";
+        problems.error(entry.place, "\"police\" does not say its \"rate\"", help);
+    }
+    let burst = table.take("burst").and_then(|e| e.read("burst", SIZE, problems));
+    let peak = table.take("peak").and_then(|e| e.read("peak", RATE, problems));
+    let peak_burst = table.take("peak-burst").and_then(|e| e.read("peak-burst", SIZE, problems));
+    let excess = match table.take("excess") {
+        None => None,
+        Some(e) if e.value.as_str() == Some("drop") => None,
+        Some(e) => code_point("excess", e, problems),
+    };
+    table.finish(&["rate", "burst", "peak", "peak-burst", "excess"], problems);
+    let rate: Rate = rate??;
+    if peak.is_some_and(|peak| peak < rate) {
+        let what = format!("\"peak\" is below \"rate\" {rate}");
+        problems.error(entry.place, what, "the peak rate is the higher of the two");
+    }
+    Some(Police { rate, burst, peak, peak_burst, excess })
+}

@@ -1,0 +1,41 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+#![deny(clippy::float_arithmetic)]
+
+mod addresses;
+mod amount;
+mod class;
+mod csv;
+mod diff;
+mod each;
+mod format;
+mod leaf;
+mod link;
+mod matching;
+mod nearest;
+pub mod plan;
+mod policy;
+mod problem;
+mod reach;
+mod reader;
+mod resolve;
+pub mod say;
+mod source;
+mod subscribers;
+mod tree;
+mod weights;
+
+pub use addresses::{Addresses, Groups};
+pub use amount::{Amount, Both, Burst};
+pub use class::{Class, Enforce, PRIORITY, Priority, Weight};
+pub use diff::{Change, diff};
+pub use each::{By, Each};
+pub use format::format;
+pub use leaf::{Aqm, AqmKind, LeafWords, Limit, Mark, Mss, Next, Police, Queue, Session, Tcp};
+pub use link::{COUNTS, Counts, Link};
+pub use matching::{From, Match, Raw, Toward, When};
+pub use plan::Plan;
+pub use policy::{Load, Policy, Reading, read};
+pub use problem::{At, Place, Problem, Severity};
+pub use source::Source;
+pub use subscribers::{Subscriber, Subscribers};

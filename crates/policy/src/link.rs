@@ -1,0 +1,196 @@
+//! `[link.NAME]`: the two ports and what the line between them carries.
+
+use weir_units::Rate;
+
+use crate::amount::{Amount, Both};
+use crate::class::{ENFORCE, Enforce};
+use crate::problem::{At, Place, Problems};
+use crate::reader::{Entry, Table};
+
+/// A link as the operator wrote it.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// Its name.
+    pub name: String,
+    /// Where its table starts.
+    pub place: Place,
+    /// The interface towards the LAN.
+    pub lan: String,
+    /// The interface towards the WAN.
+    pub wan: String,
+    /// What the line carries.
+    pub line: Both<Rate>,
+    /// Where the rates are written.
+    pub line_place: Both<Place>,
+    /// How much of the line is used, in millionths: shaped this far below it.
+    pub margin: Both<u32>,
+    /// What a rate counts.
+    pub counts: Counts,
+    /// Bytes a frame costs beyond what `counts` says.
+    pub overhead: i16,
+    /// Who holds the classes to their rates.
+    pub enforce: Enforce,
+}
+
+/// The layer that rates count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counts {
+    /// The IP packet.
+    Ip,
+    /// The Ethernet frame with its check sequence.
+    Ethernet,
+    /// The Ethernet frame with preamble and gap: what a cable really carries.
+    Wire,
+    /// ATM cells with AAL5, as on ADSL.
+    Atm,
+    /// The DOCSIS MAC frame, as on cable.
+    Docsis,
+    /// Packet transfer mode with 64/65 coding, as on VDSL.
+    Ptm,
+}
+
+/// The words for [`Counts`].
+pub const COUNTS: [(&str, Counts); 6] = [
+    ("ip", Counts::Ip),
+    ("ethernet", Counts::Ethernet),
+    ("wire", Counts::Wire),
+    ("atm", Counts::Atm),
+    ("docsis", Counts::Docsis),
+    ("ptm", Counts::Ptm),
+];
+
+pub(crate) const WORDS: [&str; 8] =
+    ["lan", "wan", "down", "up", "counts", "overhead", "margin", "enforce"];
+
+const RATE: &str = "a rate such as \"100mbit\"";
+
+/// Reads one link. What is missing is replaced by a placeholder, so that the classes can be checked all
+/// the same; the problems say that the policy cannot be used.
+pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<Link> {
+    let what = format!("link \"{name}\"");
+    let mut table = entry.table(&what, problems)?;
+    let lan = interface(&mut table, "lan", entry.key, &what, problems);
+    let wan = interface(&mut table, "wan", entry.key, &what, problems);
+    if let (Some(l), Some(w)) = (&lan, &wan)
+        && l.value == w.value
+    {
+        let help = "a link has one port on each side: name two interfaces";
+        problems.error(
+            w.place,
+            format!("\"wan\" is the same interface as \"lan\" of {what}"),
+            help,
+        );
+    }
+    let down = line(&mut table, "down", entry.key, &what, problems);
+    let up = line(&mut table, "up", entry.key, &what, problems);
+    let counts = table.take("counts").and_then(|e| e.word("counts", &COUNTS, problems));
+    let overhead = table.take("overhead").and_then(|e| overhead(e, problems));
+    let margin = margin(table.take("margin"), problems);
+    let enforce = table.take("enforce").and_then(|e| e.word("enforce", &ENFORCE, problems));
+    table.finish(&WORDS, problems);
+    let placeholder = At { value: Rate::MAX, place: entry.key };
+    let (down, up) = (down.unwrap_or(placeholder), up.unwrap_or(placeholder));
+    let name_of = |port: Option<At<String>>| port.map_or_else(|| "?".to_owned(), |p| p.value);
+    Some(Link {
+        name: name.to_owned(),
+        place: entry.key,
+        lan: name_of(lan),
+        wan: name_of(wan),
+        line: Both { down: down.value, up: up.value },
+        line_place: Both { down: down.place, up: up.place },
+        margin,
+        counts: counts.unwrap_or(Counts::Ethernet),
+        overhead: overhead.unwrap_or(0),
+        enforce: enforce.unwrap_or(Enforce::Auto),
+    })
+}
+
+fn interface(
+    table: &mut Table<'_>,
+    name: &str,
+    link: Place,
+    what: &str,
+    problems: &mut Problems,
+) -> Option<At<String>> {
+    let Some(entry) = table.take(name) else {
+        let help =
+            format!("add {name} = \"eth1\" with the interface's name (`ip link` lists them)");
+        problems.error(link, format!("{what} has no \"{name}\" interface"), help);
+        return None;
+    };
+    let text = entry.text(name, "an interface's name such as \"eth1\"", problems)?;
+    // the kernel's own rule for names (IFNAMSIZ is 16 with its closing zero)
+    let legal = !text.is_empty()
+        && text.len() <= 15
+        && text != "."
+        && text != ".."
+        && !text.contains(|c: char| c == '/' || c == ':' || c.is_whitespace());
+    if !legal {
+        let help = "1 to 15 characters without blanks, \"/\" and \":\"; `ip link` lists them";
+        problems.error(entry.place, format!("\"{text}\" cannot be an interface's name"), help);
+        return None;
+    }
+    Some(entry.at(text.to_owned()))
+}
+
+fn line(
+    table: &mut Table<'_>,
+    name: &str,
+    link: Place,
+    what: &str,
+    problems: &mut Problems,
+) -> Option<At<Rate>> {
+    let Some(entry) = table.take(name) else {
+        let help = format!("add {name} = \"100mbit\" with what the line carries");
+        problems.error(link, format!("{what} does not say its \"{name}\" rate"), help);
+        return None;
+    };
+    if let Some(text) = entry.value.as_str()
+        && text.trim().ends_with('%')
+    {
+        let help =
+            format!("write {name} = \"100mbit\"; \"margin\" says how far below the line to stay");
+        problems.error(entry.place, format!("\"{name}\" of a link is a part of nothing"), help);
+        return None;
+    }
+    let rate: Rate = entry.read(name, RATE, problems)?;
+    if rate == Rate::ZERO {
+        problems.error(entry.place, format!("\"{name}\" is zero: nothing could pass"), "");
+        return None;
+    }
+    Some(entry.at(rate))
+}
+
+fn overhead(entry: Entry<'_>, problems: &mut Problems) -> Option<i16> {
+    let number = entry.value.as_integer().and_then(|i| i.as_str().parse::<i16>().ok());
+    let number = number.filter(|n| (-64..=256).contains(n));
+    if number.is_none() {
+        let help =
+            "write the bytes each frame costs more (or less) than \"counts\" says: -64 to 256";
+        problems.error(entry.place, "\"overhead\" is not a number of bytes", help);
+    }
+    number
+}
+
+/// Downstream stays 3 % below the line unless told otherwise, so that the queue forms here and not at
+/// the provider; upstream the box is in front of the line and loses nothing by using all of it.
+fn margin(entry: Option<Entry<'_>>, problems: &mut Problems) -> Both<u32> {
+    let default = Both { down: 970_000, up: 1_000_000 };
+    let Some(entry) = entry else { return default };
+    let only_text = !entry.value.is_table();
+    let said =
+        crate::amount::both::<Amount>(Some(entry), "margin", "a part such as \"97%\"", problems);
+    let mut one = |said: Option<At<Amount>>, default: u32| match said {
+        Some(At { value: Amount::Part(part), .. }) => part,
+        Some(At { value: Amount::Rate(_), place }) => {
+            let help = "write a part of the line such as \"97%\"";
+            problems.error(place, "\"margin\" is a rate, not a part of the line", help);
+            default
+        }
+        None => default,
+    };
+    let down = one(said.down, default.down);
+    // `margin = "97%"` speaks of the downstream alone: there it matters
+    let up = if only_text { default.up } else { one(said.up, default.up) };
+    Both { down, up }
+}

@@ -1,0 +1,491 @@
+//! One line of `match`: terms divided by commas that must all hold, as in `lan servers, tcp port 873`;
+//! or a table with raw bytes for what has no name.
+
+use std::sync::Arc;
+
+use weir_units::{Prefix, dscp, protocol};
+
+use crate::addresses::{Addresses, Groups};
+use crate::nearest::instead;
+use crate::problem::{Place, Problems};
+use crate::reader::Entry;
+
+/// One line of `match`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Match {
+    /// What must hold, all of it.
+    pub when: When,
+    /// The line as written.
+    pub text: String,
+    /// Where it is written.
+    pub place: Place,
+}
+
+/// What must hold of a frame; `None` where anything will do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct When {
+    /// The address on the LAN side.
+    pub lan: Option<Arc<Addresses>>,
+    /// The address on the WAN side.
+    pub wan: Option<Arc<Addresses>>,
+    /// The address on either side.
+    pub host: Option<Arc<Addresses>>,
+    /// The port on the LAN side, first and last.
+    pub lan_port: Option<(u16, u16)>,
+    /// The port on the WAN side.
+    pub wan_port: Option<(u16, u16)>,
+    /// The port on either side.
+    pub port: Option<(u16, u16)>,
+    /// The IP protocol.
+    pub protocol: Option<u8>,
+    /// The code point.
+    pub dscp: Option<u8>,
+    /// The outermost VLAN, first and last.
+    pub vlan: Option<(u16, u16)>,
+    /// No VLAN tag at all.
+    pub untagged: bool,
+    /// The MAC address on the LAN side.
+    pub lan_mac: Option<[u8; 6]>,
+    /// The MAC address on the WAN side.
+    pub wan_mac: Option<[u8; 6]>,
+    /// The MAC address on either side.
+    pub mac: Option<[u8; 6]>,
+    /// Bytes of the Ethernet frame, first and last.
+    pub length: Option<(u16, u16)>,
+    /// The direction in which the frame travels.
+    pub toward: Option<Toward>,
+    /// The type of what the frame carries, behind VLAN tags.
+    pub ethertype: Option<u16>,
+    /// Bytes at a place.
+    pub raw: Option<Raw>,
+}
+
+/// The direction in which a frame travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Toward {
+    /// Towards the LAN: down.
+    Lan,
+    /// Towards the WAN: up.
+    Wan,
+}
+
+/// Bytes at a place in the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Raw {
+    /// Where counting begins.
+    pub from: From,
+    /// Bytes to skip.
+    pub at: u16,
+    /// How many bytes, 1 to 8.
+    pub length: u8,
+    /// What they must be, where the mask is set.
+    pub value: u64,
+    /// Which bits count.
+    pub mask: u64,
+}
+
+/// Where counting begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// The first byte of the Ethernet frame.
+    Frame,
+    /// The first byte of the IP header.
+    Ip,
+    /// The first byte of the TCP, UDP, ... header.
+    Transport,
+    /// The first byte behind that header.
+    Payload,
+}
+
+const FROM: [(&str, From); 4] = [
+    ("frame", From::Frame),
+    ("ip", From::Ip),
+    ("transport", From::Transport),
+    ("payload", From::Payload),
+];
+
+const TERMS: [&str; 17] = [
+    "any",
+    "lan",
+    "wan",
+    "host",
+    "port",
+    "proto",
+    "dscp",
+    "vlan",
+    "untagged",
+    "mac",
+    "length",
+    "up",
+    "down",
+    "ethertype",
+    "arp",
+    "ipv4",
+    "ipv6",
+];
+
+fn terms() -> impl Iterator<Item = &'static str> + Clone {
+    TERMS.into_iter().chain(protocol::names())
+}
+
+/// Whether `word` has a meaning in a match.
+pub(crate) fn is_word(word: &str) -> bool {
+    terms().any(|t| t == word)
+}
+
+pub(crate) fn read(entry: &Entry<'_>, groups: &Groups, problems: &mut Problems) -> Option<Match> {
+    if entry.value.is_table() {
+        return table(entry, groups, problems);
+    }
+    let text = entry.text("match", "a rule such as \"udp port 5060\"", problems)?;
+    let when = line(entry, text, groups, problems)?;
+    Some(Match { when, text: text.to_owned(), place: entry.place })
+}
+
+/// `{ bytes = { at, length, value, mask }, when = "udp port 53" }`.
+fn table(entry: &Entry<'_>, groups: &Groups, problems: &mut Problems) -> Option<Match> {
+    let mut table = entry.table("a match", problems)?;
+    let words = match table.take("when") {
+        Some(e) => {
+            let text = e.text("when", "a rule such as \"udp port 53\"", problems);
+            text.map(|t| (t.to_owned(), line(&e, t, groups, problems)))
+        }
+        None => Some(("any".to_owned(), Some(When::default()))),
+    };
+    let raw = table.take("bytes").and_then(|e| raw(e, problems));
+    if raw.is_none() && !problems.has_errors() {
+        let help =
+            "write { when = \"udp\", bytes = { at = \"payload 0\", length = 2, value = 0x1234 } }";
+        problems.error(entry.place, "a match in braces needs its \"bytes\"", help);
+    }
+    table.finish(&["when", "bytes"], problems);
+    let (text, when) = words?;
+    let raw = raw?;
+    let when = When { raw: Some(raw), ..when? };
+    Some(Match { when, text: format!("{text}, {}", show_raw(&raw)), place: entry.place })
+}
+
+fn show_raw(raw: &Raw) -> String {
+    let from = FROM.iter().find(|(_, f)| *f == raw.from).map_or("frame", |(name, _)| name);
+    format!("bytes {from} {} length {} = {:#x} & {:#x}", raw.at, raw.length, raw.value, raw.mask)
+}
+
+fn raw(entry: Entry<'_>, problems: &mut Problems) -> Option<Raw> {
+    let mut table = entry.table("\"bytes\"", problems)?;
+    let at = match table.take("at") {
+        Some(e) if e.value.is_integer() => {
+            e.number("at", 0..2_048, problems).map(|n| (From::Frame, n))
+        }
+        Some(e) => {
+            e.text("at", "\"payload 0\" or a number", problems).and_then(|t| place(t, e, problems))
+        }
+        None => {
+            problems.error(
+                entry.place,
+                "\"bytes\" does not say \"at\" which byte",
+                "write at = \"ip 9\"",
+            );
+            None
+        }
+    };
+    let length = match table.take("length") {
+        Some(e) => e.number("length", 1..9, problems),
+        None => Some(1),
+    };
+    let number = |e: Entry<'_>, name: &str, problems: &mut Problems| {
+        let most = length.map_or(u64::MAX, |l| u64::MAX >> (64 - 8 * l));
+        e.number(name, 0..most.saturating_add(1).max(most), problems)
+    };
+    let value = match table.take("value") {
+        Some(e) => number(e, "value", problems),
+        None => {
+            problems.error(entry.place, "\"bytes\" has no \"value\"", "write value = 0x45");
+            None
+        }
+    };
+    let mask = match table.take("mask") {
+        Some(e) => number(e, "mask", problems),
+        None => length.map(|l| u64::MAX >> (64 - 8 * l)),
+    };
+    table.finish(&["at", "length", "value", "mask"], problems);
+    let ((from, at), length, value, mask) = (at?, length?, value?, mask?);
+    if value & !mask != 0 {
+        let what =
+            format!("\"value\" {value:#x} has bits outside \"mask\" {mask:#x}: it never matches");
+        problems.error(entry.place, what, format!("write value = {:#x}", value & mask));
+        return None;
+    }
+    let small = |n: u64| u16::try_from(n).unwrap_or(u16::MAX);
+    Some(Raw { from, at: small(at), length: u8::try_from(length).unwrap_or(8), value, mask })
+}
+
+fn place(text: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<(From, u64)> {
+    let mut words = text.split_whitespace();
+    let from = words.next().and_then(|w| FROM.iter().find(|(name, _)| *name == w));
+    let at = words.next().and_then(|w| w.parse().ok()).filter(|&n: &u64| n < 2_048);
+    if let (Some((_, from)), Some(at), None) = (from, at, words.next()) {
+        return Some((*from, at));
+    }
+    let help = "write \"frame 12\", \"ip 9\", \"transport 13\" or \"payload 0\"";
+    problems.error(entry.place, format!("\"at\" cannot be \"{text}\""), help);
+    None
+}
+
+/// Reads all terms of one line; `None` when any of them is wrong.
+fn line(entry: &Entry<'_>, text: &str, groups: &Groups, problems: &mut Problems) -> Option<When> {
+    let mut when = When::default();
+    let mut good = true;
+    for term in text.split(',') {
+        let words: Vec<&str> = term.split_whitespace().collect();
+        let whole = entry.place_of(text, term.trim());
+        if words.is_empty() {
+            let help = "write terms such as \"lan 10.0.0.0/24, tcp port 443\"";
+            problems.error(whole, "a match has an empty term", help);
+            good = false;
+            continue;
+        }
+        let mut reader = Terms { groups, when: &mut when };
+        if let Err(wrong) = reader.term(&words) {
+            let place = wrong.at.map_or(whole, |part| entry.place_of(text, part));
+            problems.error(place, wrong.what, wrong.help);
+            good = false;
+        }
+    }
+    good.then_some(when)
+}
+
+struct Wrong<'w> {
+    at: Option<&'w str>,
+    what: String,
+    help: String,
+}
+
+impl<'w> Wrong<'w> {
+    fn new(at: Option<&'w str>, what: impl Into<String>, help: impl Into<String>) -> Wrong<'w> {
+        Wrong { at, what: what.into(), help: help.into() }
+    }
+}
+
+struct Terms<'a> {
+    groups: &'a Groups,
+    when: &'a mut When,
+}
+
+impl<'a> Terms<'a> {
+    fn term(&mut self, words: &[&'a str]) -> Result<(), Wrong<'a>> {
+        let (first, rest) = (words[0], &words[1..]);
+        match (first, rest) {
+            ("any", []) => Ok(()),
+            ("up", []) => once(&mut self.when.toward, Toward::Wan, first),
+            ("down", []) => once(&mut self.when.toward, Toward::Lan, first),
+            ("untagged", []) => {
+                self.when.untagged = true;
+                Ok(())
+            }
+            ("arp", []) => once(&mut self.when.ethertype, 0x0806, first),
+            ("ipv4", []) => once(&mut self.when.ethertype, 0x0800, first),
+            ("ipv6", []) => once(&mut self.when.ethertype, 0x86dd, first),
+            ("lan", ["port", ..]) => ports(&mut self.when.lan_port, &rest[1..], first),
+            ("wan", ["port", ..]) => ports(&mut self.when.wan_port, &rest[1..], first),
+            ("port", _) => ports(&mut self.when.port, rest, first),
+            ("lan", ["mac", ..]) => macs(&mut self.when.lan_mac, &rest[1..], first),
+            ("wan", ["mac", ..]) => macs(&mut self.when.wan_mac, &rest[1..], first),
+            ("mac", _) => macs(&mut self.when.mac, rest, first),
+            ("lan" | "wan" | "host", _) => self.address(first, rest),
+            ("dscp", _) => self.dscp(first, rest),
+            ("vlan", _) => range(&mut self.when.vlan, rest, first, 0..=4_094),
+            ("length", _) => range(&mut self.when.length, rest, first, 0..=65_535),
+            ("ethertype", _) => ethertype(&mut self.when.ethertype, rest, first),
+            ("proto", _) => self.protocol(first, rest),
+            _ => self.named_protocol(first, rest),
+        }
+    }
+
+    fn address(&mut self, side: &'a str, rest: &[&'a str]) -> Result<(), Wrong<'a>> {
+        let [name] = rest else {
+            let help = format!("write \"{side} 10.0.0.0/24\" or \"{side} GROUP\", one per term");
+            let what = format!("\"{side}\" needs one address, block or group");
+            return Err(Wrong::new(Some(side), what, help));
+        };
+        let set = match self.groups.get(name) {
+            Some(group) => group.clone(),
+            None => match name.parse::<Prefix>() {
+                Ok(block) => Arc::new(Addresses::new(vec![block])),
+                Err(error) if name.contains(['.', ':', '/']) => {
+                    return Err(Wrong::new(Some(name), error.to_string(), ""));
+                }
+                Err(_) => {
+                    let what = format!("there is no group \"{name}\"");
+                    let names = self.groups.iter().map(|(n, _)| n).collect::<Vec<_>>();
+                    let help = if names.is_empty() {
+                        format!("define it: [group] {name} = [\"10.0.0.0/24\"]")
+                    } else {
+                        instead(name, names.iter().copied())
+                    };
+                    return Err(Wrong::new(Some(name), what, help));
+                }
+            },
+        };
+        let slot = match side {
+            "lan" => &mut self.when.lan,
+            "wan" => &mut self.when.wan,
+            _ => &mut self.when.host,
+        };
+        once(slot, set, side)
+    }
+
+    fn dscp(&mut self, first: &'a str, rest: &[&'a str]) -> Result<(), Wrong<'a>> {
+        let [name] = rest else {
+            return Err(Wrong::new(
+                Some(first),
+                "\"dscp\" needs one code point",
+                "write \"dscp ef\"",
+            ));
+        };
+        let number = dscp::number(name).or_else(|| name.parse().ok().filter(|n| *n < 64));
+        match number {
+            Some(number) => once(&mut self.when.dscp, number, first),
+            None => {
+                let what = format!("\"{name}\" is not a code point (0 to 63 or its name)");
+                Err(Wrong::new(Some(name), what, instead(name, dscp::names())))
+            }
+        }
+    }
+
+    fn protocol(&mut self, first: &'a str, rest: &[&'a str]) -> Result<(), Wrong<'a>> {
+        let number = match rest {
+            [name] => protocol::number(name).or_else(|| name.parse().ok()),
+            _ => None,
+        };
+        match number {
+            Some(number) => once(&mut self.when.protocol, number, first),
+            None => {
+                let what = "\"proto\" needs the number (0 to 255) or name of an IP protocol";
+                let name = rest.first().copied().unwrap_or(first);
+                Err(Wrong::new(Some(name), what, instead(name, protocol::names())))
+            }
+        }
+    }
+
+    /// `tcp`, `tcp port 80`, `udp lan port 5060`, `tcp wan port 443`.
+    fn named_protocol(&mut self, first: &'a str, rest: &[&'a str]) -> Result<(), Wrong<'a>> {
+        let Some(number) = protocol::number(first) else {
+            if self.groups.get(first).is_some() || first.parse::<Prefix>().is_ok() {
+                let what = format!("\"{first}\" does not say on which side");
+                let help = format!("write \"lan {first}\", \"wan {first}\" or \"host {first}\"");
+                return Err(Wrong::new(Some(first), what, help));
+            }
+            let what = format!("a match does not know \"{first}\"");
+            return Err(Wrong::new(Some(first), what, instead(first, terms())));
+        };
+        once(&mut self.when.protocol, number, first)?;
+        let has_ports = matches!(number, 6 | 17 | 132);
+        match rest {
+            [] => Ok(()),
+            ["port", more @ ..] if has_ports => ports(&mut self.when.port, more, "port"),
+            ["lan", "port", more @ ..] if has_ports => ports(&mut self.when.lan_port, more, "port"),
+            ["wan", "port", more @ ..] if has_ports => ports(&mut self.when.wan_port, more, "port"),
+            ["port", ..] => {
+                let what = format!("\"{first}\" has no ports");
+                Err(Wrong::new(rest.first().copied(), what, "tcp, udp and sctp have"))
+            }
+            [other, ..] => {
+                let what = format!("\"{other}\" cannot follow \"{first}\"");
+                let help = "write \"tcp port 80\", \"tcp lan port 80\"; divide terms by commas";
+                Err(Wrong::new(Some(other), what, help))
+            }
+        }
+    }
+}
+
+/// Sets what may be said once in a line.
+fn once<'w, T>(slot: &mut Option<T>, value: T, word: &'w str) -> Result<(), Wrong<'w>> {
+    if slot.is_some() {
+        let what = format!("\"{word}\" says again what the line has said: a frame cannot be both");
+        return Err(Wrong::new(
+            Some(word),
+            what,
+            "write two lines: any one of a class's lines is enough",
+        ));
+    }
+    *slot = Some(value);
+    Ok(())
+}
+
+fn ports<'w>(
+    slot: &mut Option<(u16, u16)>,
+    rest: &[&'w str],
+    word: &'w str,
+) -> Result<(), Wrong<'w>> {
+    range(slot, rest, word, 0..=65_535)
+}
+
+/// `5060`, `5060-5061`.
+fn range<'w>(
+    slot: &mut Option<(u16, u16)>,
+    rest: &[&'w str],
+    word: &'w str,
+    legal: std::ops::RangeInclusive<u16>,
+) -> Result<(), Wrong<'w>> {
+    let help = format!("write a number or \"first-last\", {} to {}", legal.start(), legal.end());
+    let [text] = rest else {
+        let what = format!("\"{word}\" needs one number or range");
+        return Err(Wrong::new(Some(word), what, help));
+    };
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let number = |t: &str| t.parse::<u16>().ok().filter(|n| legal.contains(n));
+    match (number(first), number(last)) {
+        (Some(first), Some(last)) if first <= last => once(slot, (first, last), word),
+        (Some(first), Some(last)) => {
+            let what = format!("the range \"{text}\" ends before it starts");
+            Err(Wrong::new(Some(text), what, format!("write \"{last}-{first}\"")))
+        }
+        _ => Err(Wrong::new(Some(text), format!("\"{word}\" cannot be \"{text}\""), help)),
+    }
+}
+
+fn ethertype<'w>(slot: &mut Option<u16>, rest: &[&'w str], word: &'w str) -> Result<(), Wrong<'w>> {
+    let number = match rest {
+        [text] => text.strip_prefix("0x").and_then(|hex| u16::from_str_radix(hex, 16).ok()),
+        _ => None,
+    };
+    match number {
+        Some(number) => once(slot, number, word),
+        None => {
+            let at = rest.first().copied().unwrap_or(word);
+            Err(Wrong::new(
+                Some(at),
+                "\"ethertype\" needs its number",
+                "write \"ethertype 0x88cc\"",
+            ))
+        }
+    }
+}
+
+fn macs<'w>(slot: &mut Option<[u8; 6]>, rest: &[&'w str], word: &'w str) -> Result<(), Wrong<'w>> {
+    let mac = match rest {
+        [text] => mac(text),
+        _ => None,
+    };
+    match mac {
+        Some(mac) => once(slot, mac, word),
+        None => {
+            let at = rest.first().copied().unwrap_or(word);
+            Err(Wrong::new(
+                Some(at),
+                "\"mac\" needs a MAC address",
+                "write \"mac 02:00:5e:10:00:01\"",
+            ))
+        }
+    }
+}
+
+fn mac(text: &str) -> Option<[u8; 6]> {
+    let mut mac = [0; 6];
+    let mut parts = text.split([':', '-']);
+    for byte in &mut mac {
+        let part = parts.next().filter(|p| p.len() == 2)?;
+        *byte = u8::from_str_radix(part, 16).ok()?;
+    }
+    parts.next().is_none().then_some(mac)
+}

@@ -1,0 +1,62 @@
+//! The known word that a mistyped one is nearest to.
+
+/// The nearest of `known`, when it is near enough to be what was meant.
+pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let far = word.chars().count().clamp(3, 9) / 3 + 1;
+    known
+        .into_iter()
+        .filter(|k| k.len().abs_diff(word.len()) < 2 * far)
+        .map(|k| (distance(word, k), k))
+        .filter(|&(d, _)| d <= far)
+        .min_by_key(|&(d, _)| d)
+        .map(|(_, k)| k)
+}
+
+/// The cure for a wrong word: the nearest known one, or all of them.
+pub(crate) fn instead<'k>(word: &str, known: impl IntoIterator<Item = &'k str> + Clone) -> String {
+    match nearest(word, known.clone()) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None => {
+            let mut words: Vec<&str> = known.into_iter().collect();
+            let more = words.len().saturating_sub(24);
+            words.truncate(24);
+            let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("known here: {}{rest}", words.join(", "))
+        }
+    }
+}
+
+/// How many letters must be changed, added, removed or swapped to make `a` of `b`.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) =
+        (a.to_lowercase().chars().take(64).collect(), b.chars().take(64).collect());
+    let mut before = vec![0; b.len() + 1];
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i; b.len() + 1];
+        for j in 1..=b.len() {
+            let change = usize::from(a[i - 1] != b[j - 1]);
+            row[j] = (last[j - 1] + change).min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(before[j - 2] + 1);
+            }
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_what_was_meant_and_nothing_far_off() {
+        let known = ["rate", "ceil", "weight", "priority"];
+        assert_eq!(nearest("rtae", known), Some("rate"));
+        assert_eq!(nearest("wieght", known), Some("weight"));
+        assert_eq!(nearest("ceiling", known), Some("ceil"));
+        assert_eq!(nearest("bandwidth", known), None);
+        assert!(instead("bandwidth", known).contains("priority"));
+    }
+}

@@ -1,0 +1,194 @@
+//! Reads a whole policy: every word, every problem, and one Plan per link.
+
+use toml::de::DeTable;
+use weir_units::limits;
+
+use crate::addresses::{Groups, groups_of};
+use crate::class::{self, Class};
+use crate::link::{self, Link};
+use crate::plan::Plan;
+use crate::problem::{Place, Problem, Problems, Severity};
+use crate::reader::{Entry, Table};
+use crate::source::Source;
+use crate::subscribers::{self, Subscribers};
+use crate::tree::{Tree, by_path};
+use crate::{reach, resolve};
+
+/// A policy in the operator's words.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    /// The links, in the order of the file.
+    pub links: Vec<Link>,
+    /// The named groups of addresses.
+    pub groups: Groups,
+    /// The classes, in the order of the file.
+    pub classes: Vec<Class>,
+    /// The table of subscribers.
+    pub subscribers: Option<Subscribers>,
+}
+
+/// Everything that reading a policy gave.
+#[derive(Debug)]
+pub struct Reading {
+    /// The files: the policy, then its table of subscribers.
+    pub sources: Vec<Source>,
+    /// The words.
+    pub policy: Policy,
+    /// One plan per link; empty when there are errors.
+    pub plans: Vec<Plan>,
+    /// What is wrong, in the order of the files.
+    pub problems: Vec<Problem>,
+}
+
+impl Reading {
+    /// Whether something is at fault (warnings and notes are not faults).
+    #[must_use]
+    pub fn is_at_fault(&self) -> bool {
+        self.problems.iter().any(|p| matches!(p.severity, Severity::Error | Severity::Aside))
+    }
+
+    /// `file:line:column` of a place.
+    #[must_use]
+    pub fn position(&self, place: Place) -> String {
+        match self.sources.get(usize::from(place.file)) {
+            Some(source) => source.position(place),
+            None => String::new(),
+        }
+    }
+}
+
+/// Brings another file that the policy names, or says in words why that is not possible.
+pub type Load<'l> = dyn FnMut(&str) -> Result<Source, String> + 'l;
+
+/// Reads the policy in `source`; `load` brings the table of subscribers.
+///
+/// # Errors
+/// The file is not text; the offset of the first byte that is not.
+pub fn read(source: Source, load: &mut Load<'_>) -> Result<Reading, usize> {
+    let mut problems = Problems::default();
+    let mut sources = vec![source];
+    let (mut policy, top) = {
+        let text = sources[0].text()?;
+        let (document, errors) = DeTable::parse_recoverable(text);
+        syntax(&errors, text, &mut problems);
+        words(document.get_ref(), text, &mut problems)
+    };
+    let tree = Tree::new(&policy.classes, &policy.links, &mut problems);
+    if let Some(table) = &mut policy.subscribers {
+        let classes = by_path(&policy.classes);
+        match load(&table.file.value) {
+            Ok(source) => {
+                subscribers::read_rows(table, &source, 1, &classes, &mut problems);
+                sources.push(source);
+            }
+            Err(why) => {
+                let what = format!("the table \"{}\" cannot be read: {why}", table.file.value);
+                let help = "the name counts from the folder of the policy";
+                problems.error(table.file.place, what, help);
+            }
+        }
+        if let Some(under) = &table.under
+            && !classes.contains_key(under.value.trim_end_matches('/'))
+            && !under.value.trim_end_matches('/').is_empty()
+        {
+            let what = format!("there is no class \"{}\"", under.value);
+            let help = crate::nearest::instead(&under.value, classes.keys().copied());
+            problems.error(under.place, what, help);
+        }
+        hidden_subscribers(table, &policy.classes, &mut problems);
+    }
+    if policy.links.is_empty() && top {
+        let help = "add [link.office] with lan, wan, down and up";
+        problems.error(Place::default(), "the policy has no link", help);
+    }
+    let mut plans = Vec::new();
+    for link in &policy.links {
+        let plan = resolve::resolve(&policy, &tree, link, &mut problems);
+        resolve::check_size(&plan, link.place, &mut problems);
+        reach::check(&plan, &sources[0], &mut problems);
+        plans.push(plan);
+    }
+    if problems.has_errors() {
+        plans.clear();
+    }
+    Ok(Reading { sources, policy, plans, problems: problems.into_list() })
+}
+
+/// Reads the words of the document; the flag tells whether a missing link is worth a word.
+fn words(document: &DeTable<'_>, text: &str, problems: &mut Problems) -> (Policy, bool) {
+    let mut top = Table::new("a policy", document, text);
+    let groups = groups_of(&mut top, problems);
+    let links = top.take("link");
+    let says_link = links.is_some();
+    let links = named(links, "[link]", problems);
+    let classes = named(top.take("class"), "[class]", problems);
+    let subscribers = top.take("subscribers").and_then(|e| subscribers::read(e, problems));
+    top.finish(&["link", "group", "class", "subscribers"], problems);
+    if classes.len() > limits::CLASSES {
+        let what = format!("the policy has {} classes", classes.len());
+        problems.error(Place::default(), what, format!("at most {} are possible", limits::CLASSES));
+    }
+    let policy = Policy {
+        links: links.iter().filter_map(|(name, e)| link::read(name, *e, problems)).collect(),
+        classes: classes
+            .iter()
+            .filter_map(|(path, e)| class::read(path, *e, &groups, problems))
+            .collect(),
+        groups,
+        subscribers,
+    };
+    let missing = policy.links.is_empty() && !says_link;
+    (policy, missing)
+}
+
+/// The entries of a table whose names are the operator's own.
+fn named<'t>(
+    entry: Option<Entry<'t>>,
+    what: &str,
+    problems: &mut Problems,
+) -> Vec<(&'t str, Entry<'t>)> {
+    entry.and_then(|e| e.table(what, problems)).map_or_else(Vec::new, |t| t.all().collect())
+}
+
+/// Says what is no TOML; after a bracket that never closes, the rest would be noise.
+fn syntax(errors: &[toml::de::Error], text: &str, problems: &mut Problems) {
+    let line_of = |at: usize| text[..at.min(text.len())].matches('\n').count();
+    let mut lines = Vec::new();
+    for error in errors {
+        let span = error.span().unwrap_or(0..0);
+        let line = line_of(span.start);
+        // several errors of one line have one cause
+        if lines.contains(&line) {
+            continue;
+        }
+        lines.push(line);
+        let message = error.message();
+        let help = if message.contains("quoted") {
+            "put the text in double quotes"
+        } else if message.contains("duplicate key") {
+            "the word or table is there twice: keep one"
+        } else if message.contains("unclosed") || message.contains("missing comma") {
+            "close the bracket or quote before the next line, and divide entries by commas"
+        } else {
+            ""
+        };
+        problems.error(Place::of(&span), format!("this is not TOML: {message}"), help);
+    }
+}
+
+/// A class with rules above a subscriber would be a second condition that nobody wrote in the row.
+fn hidden_subscribers(table: &Subscribers, classes: &[Class], problems: &mut Problems) {
+    let under = table.under.as_ref().map_or("", |u| u.value.trim_end_matches('/'));
+    for class in classes {
+        let inside = class.path.strip_prefix(under).is_some_and(|rest| rest.starts_with('/'));
+        if inside && !class.matches.is_empty() {
+            let prefix = format!("{}/", class.path);
+            let below = |p: &str| p == class.path || p.starts_with(&prefix);
+            if table.rows.iter().any(|row| below(&row.parent)) {
+                let what = format!("\"{}\" has a \"match\", and subscribers below it", class.path);
+                let help = "their addresses say whose a frame is: take out the match";
+                problems.error(class.matches[0].place, what, help);
+            }
+        }
+    }
+}

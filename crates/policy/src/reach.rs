@@ -1,0 +1,226 @@
+//! Which rules can never be reached, and where rules of different classes overlap. The first rule in
+//! the order of asking wins; a rule that an earlier one covers wholly is a mistake, and a frame that two
+//! classes want is worth a word.
+
+use crate::matching::When;
+use crate::plan::{Plan, Rule, Target};
+use crate::problem::{Problems, Severity};
+use crate::source::Source;
+
+/// Pairs of rules are compared one by one; beyond this many rules only neighbours in a class are.
+const COMPARED: usize = 4_096;
+/// Pairs of classes that are named before the rest is only counted.
+const NAMED: usize = 12;
+
+struct Flat<'p> {
+    asked: usize,
+    rule: &'p Rule,
+}
+
+/// How the frames of a later rule lie to those of an earlier one.
+#[derive(PartialEq, Eq)]
+enum Relation {
+    Apart,
+    /// The earlier one takes them all.
+    Covered,
+    /// The later one takes what the earlier leaves: the special before the general.
+    General,
+    /// They speak of the same thing and share a part of it.
+    Partly,
+    /// They speak of different things.
+    Crossing,
+}
+
+pub(crate) fn check(plan: &Plan, source: &Source, problems: &mut Problems) {
+    let flat: Vec<Flat<'_>> = plan
+        .asked
+        .iter()
+        .enumerate()
+        .filter(|(_, asked)| asked.target != Target::Subscriber)
+        .flat_map(|(asked, a)| a.rules.iter().map(move |rule| Flat { asked, rule }))
+        .collect();
+    if flat.len() > COMPARED {
+        let what =
+            format!("{} rules are too many to look for overlaps among all of them", flat.len());
+        problems.add(Severity::Note, flat[0].rule.place, what, "");
+    }
+    let mut crossing: Vec<(usize, usize)> = Vec::new();
+    for (at, later) in flat.iter().enumerate() {
+        for earlier in flat[..at].iter().rev().take(COMPARED) {
+            let covers_frames = sees_all(plan, earlier.asked, later.asked);
+            if !covers_frames && is_within(plan, earlier.asked, later.asked) {
+                // a child takes its part of what its parent matches: that is what children are for
+                continue;
+            }
+            match relation(&earlier.rule.when, &later.rule.when) {
+                Relation::Apart | Relation::General => {}
+                Relation::Covered if covers_frames => {
+                    unreachable(plan, earlier, later, source, problems);
+                    break;
+                }
+                Relation::Partly if earlier.asked != later.asked => {
+                    partly(plan, earlier, later, problems);
+                }
+                _ if earlier.asked != later.asked => crossing.push((earlier.asked, later.asked)),
+                _ => {}
+            }
+        }
+    }
+    crossing.sort_unstable();
+    crossing.dedup();
+    tell_crossing(plan, &crossing, problems);
+}
+
+/// Whether `inner` lies within `outer` in the tree.
+fn is_within(plan: &Plan, inner: usize, outer: usize) -> bool {
+    let mut within = plan.asked[inner].within;
+    while let Some(above) = within {
+        if above as usize == outer {
+            return true;
+        }
+        within = plan.asked[above as usize].within;
+    }
+    false
+}
+
+/// Whether every frame that comes to the later class would have passed the conditions above the earlier.
+fn sees_all(plan: &Plan, earlier: usize, later: usize) -> bool {
+    match plan.asked[earlier].within {
+        None => true,
+        Some(above) => is_within(plan, later, above as usize),
+    }
+}
+
+fn unreachable(
+    plan: &Plan,
+    earlier: &Flat<'_>,
+    later: &Flat<'_>,
+    source: &Source,
+    problems: &mut Problems,
+) {
+    let path = |flat: &Flat<'_>| &plan.node(plan.asked[flat.asked].node).path;
+    let (line, _) = source.line_column(earlier.rule.place.start as usize);
+    let (what, help) = if earlier.asked == later.asked {
+        let what = format!(
+            "\"{}\" adds nothing: line {line} of the same class has it already",
+            later.rule.text
+        );
+        (what, "take it out".to_owned())
+    } else {
+        let what = format!(
+            "\"{}\" is never reached: \"{}\" of \"{}\" in line {line} takes all of it",
+            later.rule.text,
+            earlier.rule.text,
+            path(earlier)
+        );
+        (what, format!("move \"{}\" before \"{}\", or take it out", path(later), path(earlier)))
+    };
+    problems.error(later.rule.place, what, help);
+}
+
+fn partly(plan: &Plan, earlier: &Flat<'_>, later: &Flat<'_>, problems: &mut Problems) {
+    let path = |flat: &Flat<'_>| &plan.node(plan.asked[flat.asked].node).path;
+    let what = format!(
+        "\"{}\" overlaps with \"{}\" of \"{}\", which comes first and wins",
+        later.rule.text,
+        earlier.rule.text,
+        path(earlier)
+    );
+    problems.warning(later.rule.place, what, "make them apart, or put the more special one first");
+}
+
+fn tell_crossing(plan: &Plan, pairs: &[(usize, usize)], problems: &mut Problems) {
+    for &(earlier, later) in pairs.iter().take(NAMED) {
+        let (first, second) =
+            (plan.node(plan.asked[earlier].node), plan.node(plan.asked[later].node));
+        let what = format!(
+            "\"{}\" overlaps with \"{}\": a frame that both match goes to \"{0}\", which comes first",
+            first.path, second.path
+        );
+        problems.add(Severity::Note, second.place, what, "");
+    }
+    if let Some(&(_, later)) = pairs.get(NAMED) {
+        let more = pairs.len() - NAMED;
+        let place = plan.node(plan.asked[later].node).place;
+        let what = format!("{more} more pairs of classes overlap; the first in the file wins");
+        problems.add(Severity::Note, place, what, "");
+    }
+}
+
+/// How one condition of the later rule lies to the same condition of the earlier.
+struct Field {
+    /// The earlier holds for all that the later holds for.
+    covers: bool,
+    /// The later holds for all that the earlier holds for.
+    covered: bool,
+    /// They have something in common.
+    meets: bool,
+    /// Both say something.
+    both: bool,
+}
+
+fn field<T>(
+    earlier: Option<&T>,
+    later: Option<&T>,
+    covers: impl Fn(&T, &T) -> bool,
+    meets: impl Fn(&T, &T) -> bool,
+) -> Field {
+    match (earlier, later) {
+        (None, None) => Field { covers: true, covered: true, meets: true, both: false },
+        (None, Some(_)) => Field { covers: true, covered: false, meets: true, both: false },
+        (Some(_), None) => Field { covers: false, covered: true, meets: true, both: false },
+        (Some(e), Some(l)) => {
+            Field { covers: covers(e, l), covered: covers(l, e), meets: meets(e, l), both: true }
+        }
+    }
+}
+
+fn relation(earlier: &When, later: &When) -> Relation {
+    let (mut covers, mut covered, mut partly, mut crossing) = (true, true, false, false);
+    for field in fields(earlier, later) {
+        if !field.meets {
+            return Relation::Apart;
+        }
+        covers &= field.covers;
+        covered &= field.covered;
+        partly |= field.both && !field.covers && !field.covered;
+        crossing |= !field.both && field.covers != field.covered;
+    }
+    match (covers, covered) {
+        (true, _) => Relation::Covered,
+        (false, true) => Relation::General,
+        _ if partly && !crossing => Relation::Partly,
+        _ => Relation::Crossing,
+    }
+}
+
+fn fields(e: &When, l: &When) -> Vec<Field> {
+    let within = |a: &(u16, u16), b: &(u16, u16)| a.0 <= b.0 && a.1 >= b.1;
+    let meet = |a: &(u16, u16), b: &(u16, u16)| a.0 <= b.1 && b.0 <= a.1;
+    let mut fields = Vec::with_capacity(16);
+    for (e, l) in [(&e.lan, &l.lan), (&e.wan, &l.wan), (&e.host, &l.host)] {
+        fields.push(field(e.as_ref(), l.as_ref(), |a, b| a.covers(b), |a, b| a.overlaps(b)));
+    }
+    for (e, l) in [
+        (&e.lan_port, &l.lan_port),
+        (&e.wan_port, &l.wan_port),
+        (&e.port, &l.port),
+        (&e.vlan, &l.vlan),
+        (&e.length, &l.length),
+    ] {
+        fields.push(field(e.as_ref(), l.as_ref(), within, meet));
+    }
+    for (e, l) in [(&e.protocol, &l.protocol), (&e.dscp, &l.dscp)] {
+        fields.push(field(e.as_ref(), l.as_ref(), PartialEq::eq, PartialEq::eq));
+    }
+    for (e, l) in [(&e.lan_mac, &l.lan_mac), (&e.wan_mac, &l.wan_mac), (&e.mac, &l.mac)] {
+        fields.push(field(e.as_ref(), l.as_ref(), PartialEq::eq, PartialEq::eq));
+    }
+    fields.push(field(e.ethertype.as_ref(), l.ethertype.as_ref(), PartialEq::eq, PartialEq::eq));
+    fields.push(field(e.toward.as_ref(), l.toward.as_ref(), PartialEq::eq, PartialEq::eq));
+    // different bytes may still be in one frame
+    fields.push(field(e.raw.as_ref(), l.raw.as_ref(), PartialEq::eq, |_, _| true));
+    let tag = |w: &When| w.untagged.then_some(());
+    fields.push(field(tag(e).as_ref(), tag(l).as_ref(), |(), ()| true, |(), ()| true));
+    fields
+}

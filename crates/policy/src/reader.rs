@@ -1,0 +1,225 @@
+//! Walks a parsed TOML table, word by word: every value is asked for by name, what nobody asked for is
+//! reported with the nearest known word, and a value of the wrong kind says what was expected.
+
+use std::ops::Range;
+use std::str::FromStr;
+
+use toml::de::{DeTable, DeValue};
+use weir_units::Unreadable;
+
+use crate::nearest::instead;
+use crate::problem::{At, Place, Problems};
+
+/// A value in the file and where it stands.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry<'t> {
+    pub(crate) value: &'t DeValue<'t>,
+    pub(crate) place: Place,
+    pub(crate) key: Place,
+    /// The whole file, so that a place inside a string can be found.
+    pub(crate) text: &'t str,
+}
+
+/// A table of the file; `what` names it in messages, as in `class "/voice"`.
+pub(crate) struct Table<'t> {
+    what: String,
+    entries: Vec<(&'t str, Entry<'t>, bool)>,
+}
+
+impl<'t> Table<'t> {
+    pub(crate) fn new(what: impl Into<String>, table: &'t DeTable<'t>, text: &'t str) -> Self {
+        let mut entries: Vec<_> = table
+            .iter()
+            .map(|(key, value)| {
+                let place = Place::of(&value.span());
+                let key_place = Place::of(&key.span());
+                let entry = Entry { value: value.get_ref(), place, key: key_place, text };
+                (key.get_ref().as_ref(), entry, false)
+            })
+            .collect();
+        // the order of the file, not of the alphabet
+        entries.sort_by_key(|(_, entry, _)| entry.key.start);
+        Table { what: what.into(), entries }
+    }
+
+    /// The value of `key`, which is thereby known.
+    pub(crate) fn take(&mut self, key: &str) -> Option<Entry<'t>> {
+        let (_, entry, asked) = self.entries.iter_mut().find(|(k, ..)| *k == key)?;
+        *asked = true;
+        Some(*entry)
+    }
+
+    /// All names and values, for tables whose names are the operator's own.
+    pub(crate) fn all(self) -> impl Iterator<Item = (&'t str, Entry<'t>)> {
+        self.entries.into_iter().map(|(key, entry, _)| (key, entry))
+    }
+
+    /// Reports the words that nobody asked for.
+    pub(crate) fn finish(self, known: &[&str], problems: &mut Problems) {
+        for (key, entry, asked) in self.entries {
+            if !asked {
+                let what = format!("{} does not know the word \"{key}\"", self.what);
+                problems.error(entry.key, what, instead(key, known.iter().copied()));
+            }
+        }
+    }
+}
+
+impl<'t> Entry<'t> {
+    /// What kind of value it is, for messages.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self.value {
+            DeValue::String(_) => "a text",
+            DeValue::Integer(_) => "a number",
+            DeValue::Float(_) => "a number with a point",
+            DeValue::Boolean(_) => "true or false",
+            DeValue::Datetime(_) => "a date",
+            DeValue::Array(_) => "a list",
+            DeValue::Table(_) => "a table",
+        }
+    }
+
+    pub(crate) fn wrong_kind(&self, name: &str, expected: &str, problems: &mut Problems) {
+        let mut help = format!("write {expected}");
+        if let DeValue::Integer(number) = self.value
+            && expected.contains("bit\"")
+        {
+            help = format!(
+                "rates need their unit: \"{0}bit\", \"{0}kbit\" or \"{0}mbit\"?",
+                number.as_str()
+            );
+        }
+        problems.error(self.place, format!("\"{name}\" is {}, not a text", self.kind()), help);
+    }
+
+    pub(crate) fn text(
+        &self,
+        name: &str,
+        expected: &str,
+        problems: &mut Problems,
+    ) -> Option<&'t str> {
+        let text = self.value.as_str();
+        if text.is_none() {
+            self.wrong_kind(name, expected, problems);
+        }
+        text
+    }
+
+    /// Reads a text that knows how to read itself.
+    pub(crate) fn read<T: FromStr<Err = Unreadable>>(
+        &self,
+        name: &str,
+        expected: &str,
+        problems: &mut Problems,
+    ) -> Option<T> {
+        let text = self.text(name, expected, problems)?;
+        match text.parse() {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let what = format!("\"{name}\" cannot be \"{text}\": {}", error.why());
+                problems.error(self.place, what, format!("write {}", error.expected()));
+                None
+            }
+        }
+    }
+
+    /// One of a few words.
+    pub(crate) fn word<T: Copy>(
+        &self,
+        name: &str,
+        words: &[(&'static str, T)],
+        problems: &mut Problems,
+    ) -> Option<T> {
+        let known = || words.iter().map(|(w, _)| *w);
+        let list = known().map(|w| format!("\"{w}\"")).collect::<Vec<_>>().join(", ");
+        let text = self.text(name, &format!("one of {list}"), problems)?;
+        let found = words.iter().find(|(w, _)| *w == text).map(|(_, value)| *value);
+        if found.is_none() {
+            let what = format!("\"{name}\" cannot be \"{text}\"");
+            let near = crate::nearest::nearest(text, known());
+            let help = match near {
+                Some(near) => format!("did you mean \"{near}\"? ({list})"),
+                None => format!("write one of {list}"),
+            };
+            problems.error(self.place, what, help);
+        }
+        found
+    }
+
+    pub(crate) fn yes_no(&self, name: &str, problems: &mut Problems) -> Option<bool> {
+        let value = self.value.as_bool();
+        if value.is_none() {
+            let what = format!("\"{name}\" is {}, not true or false", self.kind());
+            problems.error(self.place, what, format!("write {name} = true or {name} = false"));
+        }
+        value
+    }
+
+    /// A whole number from `range`.
+    pub(crate) fn number(
+        &self,
+        name: &str,
+        range: Range<u64>,
+        problems: &mut Problems,
+    ) -> Option<u64> {
+        let integer = self.value.as_integer();
+        let number = integer.and_then(|i| u64::from_str_radix(i.as_str(), i.radix()).ok());
+        match number.filter(|n| range.contains(n)) {
+            Some(number) => Some(number),
+            None => {
+                let what = match integer {
+                    Some(i) => format!("\"{name}\" cannot be {}", i.as_str()),
+                    None => format!("\"{name}\" is {}, not a number", self.kind()),
+                };
+                let help =
+                    format!("write a whole number from {} to {}", range.start, range.end - 1);
+                problems.error(self.place, what, help);
+                None
+            }
+        }
+    }
+
+    /// The table that this value is.
+    pub(crate) fn table(&self, what: &str, problems: &mut Problems) -> Option<Table<'t>> {
+        match self.value.as_table() {
+            Some(table) => Some(Table::new(what, table, self.text)),
+            None => {
+                let help = format!("{what} is a table of words, as the examples show");
+                problems.error(self.place, format!("{what} is {}, not a table", self.kind()), help);
+                None
+            }
+        }
+    }
+
+    /// The entries of the list that this value is; a single value counts as a list of one.
+    pub(crate) fn list(&self) -> Vec<Entry<'t>> {
+        match self.value.as_array() {
+            Some(array) => array
+                .iter()
+                .map(|v| Entry {
+                    value: v.get_ref(),
+                    place: Place::of(&v.span()),
+                    key: self.key,
+                    text: self.text,
+                })
+                .collect(),
+            None => vec![*self],
+        }
+    }
+
+    /// The place of `part`, a slice of this entry's text; the whole text when it was escaped.
+    pub(crate) fn place_of(&self, whole: &str, part: &str) -> Place {
+        let offset = part.as_ptr() as usize - whole.as_ptr() as usize;
+        let start = self.place.start as usize + 1;
+        let raw = self.text.get(start..start + whole.len());
+        if raw == Some(whole) {
+            Place::of(&(start + offset..start + offset + part.len().max(1)))
+        } else {
+            self.place
+        }
+    }
+
+    pub(crate) fn at<T>(&self, value: T) -> At<T> {
+        At { value, place: self.place }
+    }
+}

@@ -1,0 +1,148 @@
+//! Values back into the words an operator writes: for diffs, explanations and reports.
+
+use crate::amount::Both;
+use crate::class::{ENFORCE, Enforce, PRIORITY, Priority};
+use crate::each::{BY, By};
+use crate::leaf::{
+    AQMS, Aqm, LeafWords, Limit, Mark, Mss, NEXT, Police, QUEUES, Queue, Session, Tcp,
+};
+use crate::plan::{EachPlan, Shares};
+
+/// The name that `words` has for a value.
+pub(crate) fn name_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> &'static str {
+    words.iter().find(|(_, v)| v == value).map_or("?", |(name, _)| name)
+}
+
+/// `2mbit`, or `2mbit down, 1mbit up`.
+pub(crate) fn pair<T: PartialEq + ToString>(both: &Both<T>) -> String {
+    if both.down == both.up {
+        return both.down.to_string();
+    }
+    format!("{} down, {} up", both.down.to_string(), both.up.to_string())
+}
+
+/// The priority's word.
+#[must_use]
+pub fn priority(priority: Priority) -> &'static str {
+    name_of(&PRIORITY, &priority)
+}
+
+/// The word for who holds a class to its rates.
+#[must_use]
+pub fn enforce(enforce: Enforce) -> &'static str {
+    name_of(&ENFORCE, &enforce)
+}
+
+/// The words of a leaf as `word = value`, those that are set.
+#[must_use]
+pub fn leaf(words: &LeafWords) -> Vec<(&'static str, String)> {
+    let mut said = Vec::new();
+    let mut add = |word, value: Option<String>| said.extend(value.map(|v| (word, v)));
+    add("queue", words.queue.map(|q| queue(q).to_owned()));
+    add("limit", words.limit.map(limit));
+    add("aqm", words.aqm.as_ref().map(aqm));
+    add("ecn", words.ecn.map(|e| e.to_string()));
+    add("dscp", words.dscp.map(mark));
+    add("tcp", words.tcp.map(tcp));
+    add("session", words.session.as_ref().map(session));
+    add("police", words.police.map(police));
+    said
+}
+
+/// How a class makes leaves.
+#[must_use]
+pub fn each(each: &EachPlan) -> String {
+    let Shares { rate, ceil, .. } = each.shares.down;
+    format!(
+        "{}, at most {}, kept {}, rate {rate}, ceil {ceil} down; rate {}, ceil {} up",
+        by(each.by),
+        each.count,
+        each.age,
+        each.shares.up.rate,
+        each.shares.up.ceil
+    )
+}
+
+/// What a made leaf stands for.
+#[must_use]
+pub fn by(by: By) -> String {
+    match by {
+        By::LanPrefix { v4, v6 } => format!("lan-prefix /{v4} and /{v6}"),
+        By::WanPrefix { v4, v6 } => format!("wan-prefix /{v4} and /{v6}"),
+        other => name_of(&BY, &other).to_owned(),
+    }
+}
+
+/// The queue's word.
+#[must_use]
+pub fn queue(queue: Queue) -> &'static str {
+    name_of(&QUEUES, &queue)
+}
+
+fn limit(limit: Limit) -> String {
+    match limit {
+        Limit::Frames(n) => format!("{n} frames"),
+        Limit::Bytes(bytes) => bytes.to_string(),
+        Limit::Time(time) => time.to_string(),
+    }
+}
+
+fn aqm(aqm: &Aqm) -> String {
+    let mut text = name_of(&AQMS, &aqm.kind).to_owned();
+    let mut add = |word: &str, value: Option<String>| {
+        text.extend(value.map(|value| format!(" {word} {value}")));
+    };
+    add("target", aqm.target.map(|t| t.to_string()));
+    add("interval", aqm.interval.map(|t| t.to_string()));
+    add("min", aqm.min.map(|b| b.to_string()));
+    add("max", aqm.max.map(|b| b.to_string()));
+    add("probability", aqm.probability.map(|p| crate::Amount::Part(p).to_string()));
+    text
+}
+
+fn mark(mark: Mark) -> String {
+    match mark {
+        Mark::Keep => "keep".to_owned(),
+        Mark::Set(number) => code_point(number),
+    }
+}
+
+/// A code point's name, or its number.
+#[must_use]
+pub fn code_point(number: u8) -> String {
+    weir_units::dscp::name(number).map_or_else(|| number.to_string(), str::to_owned)
+}
+
+fn tcp(tcp: Tcp) -> String {
+    let mss = match tcp.mss {
+        Mss::Keep => "keep".to_owned(),
+        Mss::Auto => "auto".to_owned(),
+        Mss::AtMost(most) => most.to_string(),
+    };
+    format!("window {}, pace-acks {}, mss {mss}", tcp.window, tcp.pace_acks)
+}
+
+fn session(session: &Session) -> String {
+    let rate = |both: &Both<Option<weir_units::Rate>>| {
+        pair(&both.map(|r| r.map_or_else(|| "-".to_owned(), |r| r.to_string())))
+    };
+    format!(
+        "min {}, max {}, count {}, next {}",
+        rate(&session.min),
+        rate(&session.max),
+        session.count.map_or_else(|| "any".to_owned(), |n| n.to_string()),
+        name_of(&NEXT, &session.next)
+    )
+}
+
+fn police(police: Police) -> String {
+    let mut text = format!("rate {}", police.rate);
+    let mut add = |word: &str, value: Option<String>| {
+        text.extend(value.map(|value| format!(", {word} {value}")));
+    };
+    add("burst", police.burst.map(|b| b.to_string()));
+    add("peak", police.peak.map(|b| b.to_string()));
+    add("peak-burst", police.peak_burst.map(|b| b.to_string()));
+    add("excess", Some(police.excess.map_or_else(|| "drop".to_owned(), code_point)));
+    text
+}

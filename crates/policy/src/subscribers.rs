@@ -1,0 +1,289 @@
+//! `[subscribers]`: a table of customers, one leaf each. A bad row is named and set aside; the others count.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use weir_units::{Prefix, Rate};
+
+use crate::amount::Both;
+use crate::class::is_segment;
+use crate::csv::{Row, rows};
+use crate::nearest::instead;
+use crate::problem::{At, Place, Problems, Severity};
+use crate::reader::Entry;
+use crate::source::Source;
+
+/// Where the table is and where its leaves hang.
+#[derive(Clone, Debug)]
+pub struct Subscribers {
+    /// The file as written.
+    pub file: At<String>,
+    /// The class that `parent` counts from.
+    pub under: Option<At<String>>,
+    /// The good rows.
+    pub rows: Vec<Subscriber>,
+    /// How many rows were set aside.
+    pub aside: usize,
+}
+
+/// One customer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subscriber {
+    /// The last part of its path.
+    pub id: Box<str>,
+    /// What people call it.
+    pub name: Box<str>,
+    /// The path of the class it hangs under.
+    pub parent: Box<str>,
+    /// Its addresses on the LAN side.
+    pub blocks: Vec<Prefix>,
+    /// Guaranteed.
+    pub rate: Both<Rate>,
+    /// At most.
+    pub ceil: Both<Option<Rate>>,
+    /// The row.
+    pub place: Place,
+}
+
+pub(crate) const COLUMNS: [&str; 8] =
+    ["id", "name", "parent", "addresses", "down_rate", "down_ceil", "up_rate", "up_ceil"];
+
+/// Reads `[subscribers]`: where the table is, not yet the table.
+pub(crate) fn read(entry: Entry<'_>, problems: &mut Problems) -> Option<Subscribers> {
+    let mut table = entry.table("[subscribers]", problems)?;
+    let text = |e: Entry<'_>, word, expected, problems: &mut Problems| {
+        e.text(word, expected, problems).map(|t| e.at(t.to_owned()))
+    };
+    let file = table.take("file");
+    if file.is_none() {
+        let help = "add file = \"subscribers.csv\"";
+        problems.error(entry.key, "[subscribers] does not say its \"file\"", help);
+    }
+    let file = file.and_then(|e| text(e, "file", "a file's name", problems));
+    let under = table.take("under").and_then(|e| text(e, "under", "a class's path", problems));
+    table.finish(&["file", "under"], problems);
+    Some(Subscribers { file: file?, under, rows: Vec::new(), aside: 0 })
+}
+
+/// Reads the table itself; `known` tells whether a path is a class.
+pub(crate) fn read_rows(
+    into: &mut Subscribers,
+    source: &Source,
+    number: u16,
+    classes: &BTreeMap<&str, usize>,
+    problems: &mut Problems,
+) {
+    let mut rows = rows(source.bytes());
+    let under = into.under.as_ref().map_or("", |u| u.value.trim_end_matches('/')).to_owned();
+    let Some(columns) = rows.next().and_then(|row| Columns::read(&row, number, problems)) else {
+        if source.bytes().trim_ascii().is_empty() {
+            let help = format!("its first line names the columns: {}", COLUMNS.join(","));
+            problems.error(Place::in_file(number, &(0..0)), "the table is empty", help);
+        }
+        return;
+    };
+    let mut reader = Reader { columns, number, under, classes, problems };
+    for row in rows {
+        match reader.row(&row) {
+            Ok(subscriber) => into.rows.push(subscriber),
+            Err((place, what, help)) => {
+                into.aside += 1;
+                let place = Place::in_file(number, &place);
+                reader.problems.add(Severity::Aside, place, what, help);
+            }
+        }
+    }
+    into.aside += set_aside_twins(&mut into.rows, source, problems);
+}
+
+/// Which field of a row is which.
+struct Columns([Option<usize>; 8], usize);
+
+impl Columns {
+    fn read(header: &Row<'_>, number: u16, problems: &mut Problems) -> Option<Columns> {
+        let whole = Place::in_file(number, &header.place);
+        let fields = match &header.fields {
+            Ok(fields) => fields,
+            Err(why) => {
+                let help = format!("it names the columns: {}", COLUMNS.join(","));
+                problems.error(whole, format!("the first line cannot be read: {why}"), help);
+                return None;
+            }
+        };
+        let mut columns = [None; 8];
+        for (at, (name, place)) in fields.iter().enumerate() {
+            match COLUMNS.iter().position(|c| c == name) {
+                Some(column) if columns[column].is_none() => columns[column] = Some(at),
+                Some(_) => {
+                    let what = format!("the column \"{name}\" is there twice");
+                    problems.error(Place::in_file(number, place), what, "take one of them out");
+                }
+                None => {
+                    let what = format!("there is no column \"{name}\"");
+                    let help = instead(name, COLUMNS);
+                    problems.error(Place::in_file(number, place), what, help);
+                }
+            }
+        }
+        let missing: Vec<&str> =
+            [0, 3].iter().filter(|&&c| columns[c].is_none()).map(|&c| COLUMNS[c]).collect();
+        if missing.is_empty() {
+            return Some(Columns(columns, fields.len()));
+        }
+        let help = format!("the first line names the columns: {}", COLUMNS.join(","));
+        problems.error(whole, format!("the table has no column {}", missing.join(" and ")), help);
+        None
+    }
+}
+
+type Wrong = (Range<usize>, String, String);
+
+struct Reader<'a> {
+    columns: Columns,
+    number: u16,
+    under: String,
+    classes: &'a BTreeMap<&'a str, usize>,
+    problems: &'a mut Problems,
+}
+
+impl Reader<'_> {
+    fn row(&mut self, row: &Row<'_>) -> Result<Subscriber, Wrong> {
+        let whole = || row.place.clone();
+        let fields = row
+            .fields
+            .as_ref()
+            .map_err(|why| (whole(), format!("the row cannot be read: {why}"), String::new()))?;
+        if fields.len() != self.columns.1 {
+            let what = format!("the row has {} fields, not {}", fields.len(), self.columns.1);
+            return Err((whole(), what, "a field with a comma in it stands in quotes".to_owned()));
+        }
+        let field = |column: usize| match self.columns.0[column] {
+            Some(at) => (fields[at].0.as_ref(), fields[at].1.clone()),
+            None => ("", whole()),
+        };
+        let (id, id_place) = field(0);
+        if !is_segment(id) {
+            let what = if id.is_empty() {
+                "the row has no \"id\"".to_owned()
+            } else {
+                format!("\"{id}\" cannot be an id")
+            };
+            let help = "an id consists of letters, digits and - _ . : @ +".to_owned();
+            return Err((id_place, what, help));
+        }
+        let parent = self.parent(field(2))?;
+        let blocks = blocks(field(3))?;
+        let rate = |column: usize| rate(COLUMNS[column], field(column));
+        let guaranteed = Both { down: rate(4)?, up: rate(6)? };
+        let ceil = Both { down: rate(5)?, up: rate(7)? };
+        for (direction, (rate, ceil)) in guaranteed.zip(ceil).named() {
+            if let (Some(rate), Some(ceil)) = (rate, ceil)
+                && rate > ceil
+            {
+                let what = format!("\"{id}\" is guaranteed {rate} {direction} but may have {ceil}");
+                return Err((whole(), what, "raise the ceil or lower the rate".to_owned()));
+            }
+        }
+        Ok(Subscriber {
+            id: id.into(),
+            name: field(1).0.into(),
+            parent,
+            blocks,
+            rate: guaranteed.map(Option::unwrap_or_default),
+            ceil,
+            place: Place::in_file(self.number, &row.place),
+        })
+    }
+
+    fn parent(&self, (text, place): (&str, Range<usize>)) -> Result<Box<str>, Wrong> {
+        let inner = text.trim_matches('/');
+        let path = if text.starts_with('/') && (self.classes.contains_key(text) || text == "/") {
+            text.to_owned()
+        } else if inner.is_empty() {
+            self.under.clone()
+        } else {
+            format!("{}/{inner}", self.under)
+        };
+        let path = path.trim_end_matches('/');
+        if path.is_empty() || self.classes.contains_key(path) {
+            return Ok(path.into());
+        }
+        let below = self.classes.keys().filter_map(|c| c.strip_prefix(self.under.as_str()));
+        let names: Vec<&str> = below.map(|c| c.trim_start_matches('/')).collect();
+        let help = instead(inner, names.iter().copied().filter(|n| !n.is_empty()));
+        Err((place, format!("there is no class \"{path}\" for the parent"), help))
+    }
+}
+
+fn blocks((text, place): (&str, Range<usize>)) -> Result<Vec<Prefix>, Wrong> {
+    let mut blocks = Vec::new();
+    for part in text.split([';', ' ', ',']).filter(|p| !p.is_empty()) {
+        match part.parse() {
+            Ok(block) => blocks.push(block),
+            Err(error) => {
+                let error: weir_units::Unreadable = error;
+                return Err((place, error.to_string(), String::new()));
+            }
+        }
+    }
+    if blocks.is_empty() {
+        let help = "write one or more, divided by semicolons: 10.1.0.7;2001:db8:7::/56".to_owned();
+        return Err((place, "the row has no addresses".to_owned(), help));
+    }
+    Ok(blocks)
+}
+
+fn rate(column: &str, (text, place): (&str, Range<usize>)) -> Result<Option<Rate>, Wrong> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    match text.parse::<Rate>() {
+        Ok(Rate::ZERO) if column.ends_with("ceil") => {
+            Err((place, format!("\"{column}\" is zero"), "nothing could ever leave".to_owned()))
+        }
+        Ok(rate) => Ok(Some(rate)),
+        Err(error) => {
+            let what = format!("\"{column}\" cannot be \"{text}\": {}", error.why());
+            Err((place, what, format!("write {}", error.expected())))
+        }
+    }
+}
+
+/// Sets aside rows whose id or address an earlier row has; says how many.
+fn set_aside_twins(rows: &mut Vec<Subscriber>, source: &Source, problems: &mut Problems) -> usize {
+    let mut keep = vec![true; rows.len()];
+    let mut ids: Vec<u32> = (0..u32::try_from(rows.len()).unwrap_or(u32::MAX)).collect();
+    ids.sort_by(|&a, &b| {
+        let (a, b) = (&rows[a as usize], &rows[b as usize]);
+        (&a.parent, &a.id, a.place).cmp(&(&b.parent, &b.id, b.place))
+    });
+    let mut aside = |first: &Subscriber, twin: &Subscriber, what: String, help: &str| {
+        let line = source.line_column(first.place.start as usize).0;
+        problems.add(Severity::Aside, twin.place, format!("{what} of line {line}"), help);
+    };
+    for pair in ids.windows(2) {
+        let (first, twin) = (&rows[pair[0] as usize], &rows[pair[1] as usize]);
+        if (&first.parent, &first.id) == (&twin.parent, &twin.id) {
+            keep[pair[1] as usize] = false;
+            aside(first, twin, format!("the id \"{}\" is the id", twin.id), "ids are unique");
+        }
+    }
+    let mut blocks: Vec<(Prefix, u32)> = Vec::with_capacity(rows.len());
+    for (row, at) in rows.iter().zip(0u32..).filter(|(_, at)| keep[*at as usize]) {
+        blocks.extend(row.blocks.iter().map(|&block| (block, at)));
+    }
+    blocks.sort_unstable();
+    blocks.dedup();
+    for pair in blocks.windows(2) {
+        let (first, twin) = (pair[0].1 as usize, pair[1].1 as usize);
+        if pair[0].0 == pair[1].0 && keep[twin] {
+            keep[twin] = false;
+            let what = format!("{} is already the address", pair[0].0);
+            aside(&rows[first], &rows[twin], what, "one address, one subscriber");
+        }
+    }
+    let before = rows.len();
+    let mut kept = keep.iter();
+    rows.retain(|_| *kept.next().unwrap_or(&true));
+    before - rows.len()
+}

@@ -1,0 +1,216 @@
+//! What is wrong is said: all of it, each at its place, with its cure.
+
+#[allow(dead_code)]
+mod shared;
+
+use proptest::prelude::*;
+use shared::{LINK, plan, problems, reading};
+use weir_policy::{Source, read};
+
+#[test]
+fn twelve_mistakes_are_twelve_problems_each_at_its_place() {
+    let text = r#"[link.office]
+lan = "eth1"
+wan = "eth2"
+down = "100mbit"
+up = 20
+conuts = "ethernet"
+
+[group]
+servers = ["10.0.1.5/24"]
+
+[class."/voice"]
+match = ["dscp eff"]
+rate = "2mbyte"
+priorty = "realtime"
+
+[class."/office"]
+match = ["lan server"]
+rate = "110mbit"
+
+[class."/offices/backup"]
+match = ["tcp prot 873"]
+ceil = "10mbit"
+
+[class."/a"]
+match = ["udp port 5000-6000"]
+queue = "fare"
+
+[class."/b"]
+match = ["udp port 5060"]
+"#;
+    let said = problems(text, "");
+    let want = [
+        r#"weir.toml:5:6 error: "up" is a number, not a text (rates need their unit: "20bit", "20kbit" or "20mbit"?)"#,
+        r#"weir.toml:6:1 error: link "office" does not know the word "conuts" (did you mean "counts"?)"#,
+        r#"weir.toml:9:12 error: "10.0.1.5/24" is not an address or block such as "10.0.0.5", "10.0.0.0/8" or "2001:db8::/32": bits are set behind the length; did you mean 10.0.1.0/24?"#,
+        r#"weir.toml:12:16 error: "eff" is not a code point (0 to 63 or its name) (did you mean "ef"?)"#,
+        r#"weir.toml:13:8 error: "rate" cannot be "2mbyte": "mbyte" is not one of bit, kbit, mbit, gbit, tbit (write a rate such as "20kbit" or "1.5mbit", or a part such as "40%")"#,
+        r#"weir.toml:14:1 error: class "/voice" does not know the word "priorty" (did you mean "priority"?)"#,
+        r#"weir.toml:17:15 error: there is no group "server" (did you mean "servers"?)"#,
+        r#"weir.toml:18:8 error: "/office" is guaranteed 110mbit down but can have 97mbit at most (lower the rate, or raise its ceil or that of a class above)"#,
+        r#"weir.toml:20:8 error: "/offices/backup" has no parent: there is no class "/offices" (did you mean "/office/backup"? Or add [class."/offices"])"#,
+        r#"weir.toml:21:15 error: "prot" cannot follow "tcp" (write "tcp port 80", "tcp lan port 80"; divide terms by commas)"#,
+        r#"weir.toml:26:9 error: "queue" cannot be "fare" (did you mean "fair"? ("fifo", "fair", "fair-host"))"#,
+        r#"weir.toml:29:10 error: "udp port 5060" is never reached: "udp port 5000-6000" of "/a" in line 25 takes all of it (move "/b" before "/a", or take it out)"#,
+    ];
+    assert_eq!(said, want);
+}
+
+#[test]
+fn what_can_never_work_is_said() {
+    for (text, part) in [
+        (
+            "[class.\"/a\"]\nmatch = \"any\"\nrate = \"90mbit\"\n[class.\"/b\"]\nmatch = \"up\"\nrate = { down = \"20mbit\" }\n",
+            "promised 110mbit down",
+        ),
+        (
+            "[class.\"/a\"]\nrate = \"5mbit\"\n[class.\"/a/b\"]\nmatch = \"any\"\nrate = \"6mbit\"\n",
+            "promised 6mbit down, it has 5mbit",
+        ),
+        (
+            "[class.\"/a\"]\n[class.\"/a/b\"]\nmatch = \"any\"\nrate = \"40%\"\n",
+            "a part of the rate of \"/a\", which says none",
+        ),
+        ("[class.\"/a\"]\nmatch = \"dscp ef, dscp af41\"\n", "cannot be both"),
+        (
+            "[class.\"/a\"]\nmatch = \"any\"\nsession = { min = \"2mbit\", count = 100 }\n",
+            "100 sessions of at least 2mbit",
+        ),
+        (
+            "[class.\"/a\"]\nmatch = \"tcp\"\n[class.\"/b\"]\nmatch = \"tcp port 80\"\n",
+            "never reached",
+        ),
+        ("[class.\"/a\"]\nmatch = [\"tcp\", \"tcp port 80\"]\n", "adds nothing"),
+        ("[class.\"/a\"]\n", "no frame can reach"),
+        (
+            "[class.\"/a\"]\nmatch = \"tcp port 1-100\"\n[class.\"/b\"]\nmatch = \"tcp port 90-200\"\n",
+            "overlaps with \"tcp port 1-100\"",
+        ),
+        (
+            "[class.\"/a\"]\nmatch = \"dscp ef\"\n[class.\"/b\"]\nmatch = \"tcp\"\n",
+            "a frame that both match goes to \"/a\"",
+        ),
+        (
+            "[class.\"/a\"]\nmatch = \"up\"\nweight = 3\n[class.\"/b\"]\nmatch = \"down\"\nrate = \"1mbit\"\n",
+            "is a bare number",
+        ),
+        ("[class.\"/a\"]\nmatch = \"any\"\nceil = \"200mbit\"\n", "above the 100mbit down"),
+        ("[class.\"/a\"]\nmatch = \"any\"\nburst = \"5mbit\"\n", "neither bytes nor a time"),
+        ("[class.\"/a\"]\nmatch = \"any\"\nenforce = \"ahab\"\n", "in the lab only"),
+        ("[class.\"/1/2/3/4/5/6/7/8/9\"]\nmatch = \"any\"\n", "9 levels"),
+        ("[class.\"a\"]\nmatch = \"any\"\n", "write \"/a\""),
+        ("[class.\"/a\"]\nmatch = \"10.0.0.1\"\n", "on which side"),
+        (
+            "[class.\"/a\"]\nmatch = { when = \"udp\", bytes = { at = \"ip 0\", value = 0x45, mask = 0x0f } }\n",
+            "never matches",
+        ),
+        ("[group]\na = [\"b\"]\nb = [\"a\"]\n", "contains itself"),
+        ("[subscribers]\nfile = \"missing.csv\"\n", "there is no such file"),
+    ] {
+        let text = format!("{LINK}{text}");
+        let said = problems(&text, "");
+        assert!(said.iter().any(|s| s.contains(part)), "{text}\nsaid: {said:#?}");
+    }
+}
+
+#[test]
+fn syntax_errors_do_not_hide_each_other_nor_the_words() {
+    let text = format!("{LINK}[class.\"/a\"]\nmatch = any\nqueue = \"fare\"\nrate = = 3\n");
+    let said = problems(&text, "");
+    assert!(said.iter().any(|s| s.contains(":8:9") && s.contains("quotes")), "{said:#?}");
+    assert!(said.iter().any(|s| s.contains(":9:9") && s.contains("fair")), "{said:#?}");
+    assert!(said.iter().any(|s| s.contains(":10:") && s.contains("TOML")), "{said:#?}");
+}
+
+const HEADER: &str = "id,name,parent,addresses,down_rate,down_ceil,up_rate,up_ceil\n";
+
+#[test]
+fn bad_rows_are_named_and_set_aside_and_the_others_load() {
+    let text = format!(
+        "{LINK}[class.\"/s\"]\n[class.\"/s/north\"]\n[subscribers]\nfile = \"s.csv\"\nunder = \"/s\"\n"
+    );
+    let table = format!(
+        "{HEADER}a,A,north,10.0.0.1,1mbit,2mbit,1mbit,2mbit\n\
+         b,B,nroth,10.0.0.2,1mbit,2mbit,1mbit,2mbit\n\
+         c,C,north,10.0.0.300,1mbit,2mbit,1mbit,2mbit\n\
+         d,D,north,10.0.0.1,1mbit,2mbit,1mbit,2mbit\n\
+         e,E,north,10.0.0.5,3mbit,2mbit,1mbit,2mbit\n\
+         f,F,north,10.0.0.6,1mbit\n\
+         g,G,north,10.0.0.7,fast,,,\n\
+         a,H,north,10.0.0.8,,,,\n\
+         ,I,north,10.0.0.9,,,,\n\
+         j,\"J, Jr\",,10.0.0.10;2001:db8::/56,,,,\n"
+    );
+    let said = problems(&text, &table);
+    let want = [
+        "s.csv:3:5 set aside: there is no class \"/s/nroth\" for the parent (did you mean \"north\"?)",
+        "s.csv:4:11 set aside: \"10.0.0.300\" is not",
+        "s.csv:5:1 set aside: 10.0.0.1 is already the address of line 2",
+        "s.csv:6:1 set aside: \"e\" is guaranteed 3mbit down but may have 2mbit",
+        "s.csv:7:1 set aside: the row has 5 fields, not 8",
+        "s.csv:8:20 set aside: \"down_rate\" cannot be \"fast\"",
+        "s.csv:9:1 set aside: the id \"a\" is the id of line 2",
+        "s.csv:10:1 set aside: the row has no \"id\"",
+    ];
+    assert_eq!(said.len(), want.len(), "{said:#?}");
+    for (said, want) in said.iter().zip(want) {
+        assert!(said.starts_with(want), "{said}\nis not\n{want}");
+    }
+    let reading = reading(&text, &table);
+    assert!(reading.is_at_fault());
+    let plan = &reading.plans[0];
+    assert!(plan.find("/s/north/a").is_some() && plan.find("/s/j").is_some());
+    assert_eq!(plan.node(plan.find("/s/j").unwrap()).name.as_deref(), Some("J, Jr"));
+    assert_eq!(plan.subscribers.len(), 3);
+}
+
+#[test]
+fn a_wrong_header_is_one_problem_and_not_one_per_row() {
+    let text = format!("{LINK}[subscribers]\nfile = \"s.csv\"\n");
+    let said = problems(&text, "id,adresses\na,10.0.0.1\nb,10.0.0.2\n");
+    assert_eq!(said.len(), 2, "{said:#?}");
+    assert!(said.iter().any(|s| s.contains("did you mean \"addresses\"")));
+}
+
+#[test]
+fn a_hundred_thousand_rows_with_three_bad_ones_are_three_problems() {
+    let text = format!("{LINK}[subscribers]\nfile = \"s.csv\"\n");
+    let mut table = HEADER.to_owned();
+    for n in 0..100_000u32 {
+        let address = std::net::Ipv4Addr::from_bits(0x0a00_0000 + n);
+        let rate = if n % 40_000 == 7 { "1mbitt" } else { "" };
+        table += &format!("s{n},,,{address},{rate},,,\n");
+    }
+    let reading = reading(&text, &table);
+    assert_eq!(reading.problems.len(), 3);
+    assert_eq!(reading.plans[0].subscribers.len(), 99_997);
+}
+
+#[test]
+fn what_is_not_text_is_said_with_its_place() {
+    let source = Source::new("weir.toml", &b"[link.\xff]"[..]);
+    assert_eq!(read(source, &mut |_| unreachable!()).unwrap_err(), 6);
+}
+
+#[test]
+fn an_empty_policy_asks_for_a_link() {
+    assert!(problems("", "")[0].contains("has no link"));
+    assert!(!plan(LINK, "").nodes.is_empty());
+}
+
+proptest! {
+    /// Words of the language, thrown together.
+    #[test]
+    fn no_text_panics(parts in prop::collection::vec(prop_oneof![
+        Just("[class.\"/a\"]\n".to_owned()), Just("[class.\"/a/b\"]\n".to_owned()),
+        Just("[link.x]\n".to_owned()), Just("[group]\n".to_owned()), Just("[subscribers]\n".to_owned()),
+        Just("rate = \"40%\"\n".to_owned()), Just("down = \"9tbit\"\n".to_owned()),
+        Just("match = [\"tcp port 1-2, lan g\", {}]\n".to_owned()), Just("each = {by = 3}\n".to_owned()),
+        Just("g = [\"g\", 1]\n".to_owned()), Just("session = {min = \"9tbit\", count = 99999}\n".to_owned()),
+        Just("file = \"t\"\n".to_owned()), "[ -~]{0,20}\n",
+    ], 0..20), table in ".{0,200}") {
+        let _ = reading(&parts.concat(), &table);
+        let _ = weir_policy::format(&parts.concat());
+    }
+}

@@ -1,0 +1,163 @@
+//! What a policy can say, and what it comes to.
+
+#[allow(dead_code)]
+mod shared;
+
+use shared::{LINK, plan, problems};
+use weir_policy::plan::{Kind, Target};
+use weir_units::Rate;
+
+const DESIGN: &str = r#"
+[link.office]
+lan = "eth1"
+wan = "eth2"
+down = "100mbit"
+up = "20mbit"
+counts = "ethernet"
+margin = "97%"
+
+[group]
+servers = ["10.0.1.0/24", "2001:db8:1::/64"]
+
+[class."/voice"]
+match = ["dscp ef", "udp port 5060-5061"]
+rate = "2mbit"
+priority = "realtime"
+
+[class."/office"]
+match = ["lan servers"]
+rate = "40%"
+ceil = "90%"
+
+[class."/office/backup"]
+match = ["lan servers, tcp port 873"]
+ceil = "10mbit"
+queue = "fair"
+aqm = "codel"
+tcp = { window = true, pace-acks = true, mss = "auto" }
+
+[class."/guests"]
+match = ["lan 10.0.9.0/24"]
+each = "lan-host"
+ceil = "20mbit"
+session = { min = "1mbit", max = "8mbit", count = 20, next = "wait" }
+
+[class."/sites"]
+
+[subscribers]
+file = "subscribers.csv"
+under = "/sites"
+"#;
+
+const TABLE: &str = "id,name,parent,addresses,down_rate,down_ceil,up_rate,up_ceil\n\
+    s1,Ms One,,10.1.0.1,1mbit,10mbit,,2mbit\n";
+
+#[test]
+fn the_policy_of_the_handbook_is_valid_and_means_what_it_says() {
+    let plan = plan(DESIGN, TABLE);
+    let paths: Vec<&str> = plan.nodes.iter().map(|n| &*n.path).collect();
+    assert_eq!(
+        paths,
+        [
+            "/",
+            "/voice",
+            "/office",
+            "/office/backup",
+            "/office/(rest)",
+            "/guests",
+            "/guests/(others)",
+            "/sites",
+            "/sites/s1",
+            "/(rest)"
+        ]
+    );
+    let mbit = |n: u64| Rate::from_bps(n * 1_000_000);
+    let shares = |path: &str| plan.node(plan.find(path).unwrap()).shares;
+    assert_eq!(shares("/").down.rate, mbit(97));
+    assert_eq!(shares("/").up.rate, mbit(20));
+    assert_eq!(shares("/office").down.rate, Rate::from_bps(38_800_000));
+    assert_eq!(shares("/office").up.ceil, mbit(18));
+    assert_eq!(shares("/office/backup").up.ceil, mbit(10));
+    // a class without a rate promises what its children promise
+    assert_eq!(shares("/sites").down.rate, mbit(1));
+    // 97 - 2 - 38.8 - 1 is for those without a rate: guests and the rest
+    assert_eq!(shares("/guests").down.weight, 27_600_000);
+    assert_eq!(shares("/(rest)").down.weight, 27_600_000);
+    let Kind::Each(each) = &plan.nodes[5].kind else { panic!("/guests makes leaves") };
+    assert_eq!(plan.node(each.others).path.as_ref(), "/guests/(others)");
+}
+
+#[test]
+fn children_are_asked_before_their_parent_and_within_it() {
+    let plan = plan(DESIGN, TABLE);
+    let asked: Vec<(&str, Option<u32>)> =
+        plan.asked.iter().map(|a| (&*plan.node(a.node).path, a.within)).collect();
+    assert_eq!(
+        asked,
+        [
+            ("/voice", None),
+            ("/office/backup", Some(2)),
+            ("/office", None),
+            ("/guests", None),
+            ("/sites", None)
+        ]
+    );
+    assert_eq!(plan.asked[2].target, Target::Leaf(plan.find("/office/(rest)").unwrap()));
+    assert_eq!(plan.asked[4].target, Target::Subscriber);
+}
+
+#[test]
+fn leaves_take_words_from_above() {
+    let text = format!(
+        "{LINK}[class.\"/a\"]\nqueue = \"fair-host\"\naqm = \"pie\"\n\
+         [class.\"/a/b\"]\nmatch = \"any\"\naqm = \"none\"\n"
+    );
+    let plan = plan(&text, "");
+    let words = plan.words_of(plan.find("/a/b").unwrap());
+    assert_eq!(words.queue, Some(weir_policy::Queue::FairHost));
+    assert_eq!(words.aqm.unwrap().kind, weir_policy::AqmKind::None);
+}
+
+#[test]
+fn every_word_can_be_said() {
+    let text = format!(
+        "{LINK}overhead = 18\nenforce = \"queue\"\n\
+         [group]\na = [\"10.0.0.0/8\", \"b\"]\nb = [\"fd00::/8\"]\n\
+         [class.\"/x\"]\nlink = \"office\"\nwas = \"/y\"\nmatch = [\n\
+         \"lan a, wan 192.0.2.0/24, tcp port 80-90, dscp af41, vlan 5, length 64-128, up\",\n\
+         \"host b\", \"sctp lan port 5\", \"proto 47\", \"lan mac 02:00:00:00:00:01\", \"arp\",\n\
+         \"untagged, ethertype 0x88cc, down\",\n\
+         {{ when = \"udp\", bytes = {{ at = \"payload 2\", length = 2, value = 0x10, mask = 0xf0 }} }},\n]\n\
+         each = {{ by = \"lan-prefix\", v4 = 30, v6 = 56, count = 9, age = \"1m\", ceil = \"50%\" }}\n\
+         rate = {{ down = \"2mbit\", up = \"1mbit\" }}\nceil = \"50%\"\nweight = \"3mbit\"\n\
+         priority = \"bulk\"\nburst = {{ down = \"15kb\", up = \"10ms\" }}\nenforce = \"hsdba\"\n\
+         queue = \"fifo\"\nlimit = \"100 frames\"\necn = true\ndscp = \"cs1\"\n\
+         aqm = {{ kind = \"wred\", min = \"10kb\", max = \"30kb\", probability = \"10%\" }}\n\
+         tcp = {{ window = true, pace-acks = false, mss = 1300 }}\n\
+         session = {{ min = \"10kbit\", max = {{ up = \"1mbit\" }}, count = 5, next = \"reject\" }}\n\
+         police = {{ rate = \"1mbit\", burst = \"10kb\", peak = \"2mbit\", peak-burst = \"20kb\", excess = \"af13\" }}\n"
+    );
+    assert_eq!(problems(&text, ""), Vec::<String>::new());
+}
+
+#[test]
+fn guarantees_under_weirs_allocator_fit_into_31_of_32_parts() {
+    let class = |rate| {
+        format!(
+            "{LINK}enforce = \"weir\"\n[class.\"/a\"]\nmatch = \"any\"\nrate = {{ up = \"{rate}\" }}\n"
+        )
+    };
+    assert_eq!(problems(&class("19375kbit"), ""), Vec::<String>::new());
+    let said = problems(&class("19376kbit"), "");
+    assert!(said.len() == 1 && said[0].contains("31/32") && said[0].contains("1kbit"), "{said:?}");
+}
+
+#[test]
+fn a_weight_beside_siblings_is_of_their_kind() {
+    let text = format!(
+        "{LINK}[class.\"/a\"]\nmatch = \"up\"\nweight = 3\n[class.\"/b\"]\nmatch = \"down\"\nweight = 2\n"
+    );
+    let plan = plan(&text, "");
+    let weights: Vec<u64> = plan.nodes[1..].iter().map(|n| n.shares.down.weight).collect();
+    assert_eq!(weights, [3, 2, 2], "the rest weighs as much as the least");
+}
