@@ -1,0 +1,147 @@
+//! What the first stages found out about a frame, so that no later stage reads the bytes again. It
+//! is written by classify (and the colour by condition); everyone behind only reads it.
+
+use crate::{Headers, Net};
+
+/// What travels with a frame through the box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Number of the leaf whose queue the frame joins.
+    pub leaf: u32,
+    /// The connection it belongs to.
+    pub flow: Flow,
+    /// Where the network header begins; 0: nowhere.
+    pub net_at: u16,
+    /// Where the transport header begins; 0: nowhere.
+    pub transport_at: u16,
+    /// What the two headers are.
+    pub kind: Kind,
+    /// DSCP and ECN as they stand in the IP header; 0 if there is none.
+    pub traffic_class: u8,
+    /// Drop precedence: 0 is green, the last to be dropped.
+    pub colour: u8,
+    /// The side that the frame came in from: `Lan` means that it travels up.
+    pub side: Side,
+}
+
+/// A connection in the flow table: its place, and how often that place was given to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Flow {
+    /// The place in the table, for arrays beside it.
+    pub index: u32,
+    /// Tells this connection from an earlier one at the same place.
+    pub generation: u32,
+}
+
+/// One of the two sides of the box.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Side {
+    /// Where the operator's own hosts are.
+    #[default]
+    Lan,
+    /// Where the rest of the world is.
+    Wan,
+}
+
+/// Which network and transport header a frame has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kind(u8);
+
+impl Label {
+    /// The label of a frame of which only the headers are known.
+    #[must_use]
+    pub const fn new(side: Side, headers: &Headers) -> Self {
+        Label {
+            leaf: 0,
+            flow: Flow::NONE,
+            net_at: headers.net_at,
+            transport_at: headers.transport_at,
+            kind: Kind::of(headers),
+            traffic_class: headers.traffic_class,
+            colour: 0,
+            side,
+        }
+    }
+
+    /// The differentiated services code point.
+    #[must_use]
+    pub const fn dscp(&self) -> u8 {
+        self.traffic_class >> 2
+    }
+
+    /// The two bits of explicit congestion notification.
+    #[must_use]
+    pub const fn ecn(&self) -> u8 {
+        self.traffic_class & 3
+    }
+}
+
+impl Flow {
+    /// No entry in the flow table.
+    pub const NONE: Flow = Flow { index: u32::MAX, generation: 0 };
+
+    /// Whether this is [`Flow::NONE`].
+    #[must_use]
+    pub const fn is_none(self) -> bool {
+        self.index == u32::MAX
+    }
+}
+
+impl Side {
+    /// The other side: where a frame from this one leaves.
+    #[must_use]
+    pub const fn other(self) -> Side {
+        match self {
+            Side::Lan => Side::Wan,
+            Side::Wan => Side::Lan,
+        }
+    }
+}
+
+impl Kind {
+    const V4: u8 = 1;
+    const V6: u8 = 2;
+    const TCP: u8 = 4;
+    const UDP: u8 = 8;
+
+    const fn of(headers: &Headers) -> Kind {
+        let net = match headers.net {
+            Net::V4 => Kind::V4,
+            Net::V6 => Kind::V6,
+            Net::None | Net::Arp => return Kind(0),
+        };
+        // a later fragment has the protocol but not its header
+        let transport = match (headers.transport_at, headers.protocol) {
+            (1.., crate::tcp::NUMBER) => Kind::TCP,
+            (1.., crate::udp::NUMBER) => Kind::UDP,
+            _ => 0,
+        };
+        Kind(net | transport)
+    }
+
+    /// An IPv4 packet.
+    #[must_use]
+    pub const fn is_v4(self) -> bool {
+        self.0 & Kind::V4 != 0
+    }
+
+    /// An IPv6 packet.
+    #[must_use]
+    pub const fn is_v6(self) -> bool {
+        self.0 & Kind::V6 != 0
+    }
+
+    /// There is a TCP header at `transport_at`.
+    #[must_use]
+    pub const fn is_tcp(self) -> bool {
+        self.0 & Kind::TCP != 0
+    }
+
+    /// There is a UDP header at `transport_at`.
+    #[must_use]
+    pub const fn is_udp(self) -> bool {
+        self.0 & Kind::UDP != 0
+    }
+}
+
+const _: () = assert!(size_of::<Label>() <= 24);

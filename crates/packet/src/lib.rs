@@ -1,0 +1,37 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+#![deny(clippy::float_arithmetic)]
+
+mod arp;
+mod build;
+mod burst;
+pub mod checksum;
+pub mod edit;
+pub mod ethernet;
+mod fault;
+mod frame;
+mod headers;
+mod icmp;
+mod ipsec;
+mod ipv4;
+mod ipv6;
+mod label;
+mod pool;
+mod pppoe;
+mod read;
+mod sctp;
+mod show;
+pub mod tcp;
+mod udp;
+pub mod vlan;
+mod words;
+
+pub use build::Build;
+pub use burst::Burst;
+pub use fault::Fault;
+pub use frame::Frame;
+pub use headers::{Fragment, Headers, Net};
+pub use label::{Flow, Kind, Label, Side};
+pub use pool::Pool;
+pub use show::{Show, show};
+pub use words::Wrong;
