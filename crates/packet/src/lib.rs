@@ -23,6 +23,7 @@ mod sctp;
 mod show;
 pub mod tcp;
 mod udp;
+mod verdict;
 pub mod vlan;
 mod words;
 
@@ -34,4 +35,5 @@ pub use headers::{Fragment, Headers, Net};
 pub use label::{Flow, Kind, Label, Side};
 pub use pool::Pool;
 pub use show::{Show, show};
+pub use verdict::{Reason, Verdict};
 pub use words::Wrong;

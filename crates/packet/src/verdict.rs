@@ -1,0 +1,68 @@
+//! What a stage decides about a frame. A drop is a value with a reason; each reason is a row of one
+//! table, from which counters, metrics, traces and docs/drops.md take its name and its meaning.
+
+/// What becomes of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// On to the next stage.
+    Forward,
+    /// It waits here and leaves later.
+    Hold,
+    /// It goes no further.
+    Drop(Reason),
+}
+
+/// Why a frame goes no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// Fewer bytes than an Ethernet header has.
+    Runt,
+    /// The queue it should wait in is full.
+    QueueFull,
+}
+
+/// Every reason with its name and its meaning, in the order of their counters.
+const TABLE: [(Reason, &str, &str); Reason::COUNT] = [
+    (Reason::Runt, "runt", "the frame is shorter than an Ethernet header"),
+    (Reason::QueueFull, "queue-full", "the queue that the frame should wait in is full"),
+];
+
+impl Reason {
+    /// How many reasons there are.
+    pub const COUNT: usize = 2;
+
+    /// All reasons in the order of their counters.
+    pub fn all() -> impl Iterator<Item = Reason> {
+        TABLE.iter().map(|(reason, ..)| *reason)
+    }
+
+    /// Its place among the counters.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Its name in metrics and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        TABLE[self.index()].1
+    }
+
+    /// What it means, in words.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        TABLE[self.index()].2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_counters() {
+        for (at, (reason, ..)) in TABLE.iter().enumerate() {
+            assert_eq!(reason.index(), at);
+        }
+    }
+}
