@@ -218,3 +218,23 @@ fn a_reader_that_fails_is_told_with_its_reason() {
     let error = Capture::open(Broken).unwrap_err().to_string();
     assert!(error.contains("the disk is gone"), "{error}");
 }
+
+#[test]
+fn a_reader_that_hesitates_and_gives_a_byte_at_a_time_is_read_all_the_same() {
+    #[derive(Debug)]
+    struct Slow<'b>(&'b [u8], bool);
+    impl Read for Slow<'_> {
+        fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+            self.1 = !self.1;
+            if self.1 {
+                return Err(std::io::ErrorKind::Interrupted.into());
+            }
+            let n = out.len().min(1);
+            self.0.read(&mut out[..n])
+        }
+    }
+    let file = Maker::pcap(Order::Little, 0xa1b2_c3d4, 1).record(2, 5, 60, b"abc");
+    let mut capture = Capture::open(Slow(&file.bytes, false)).unwrap();
+    assert_eq!(capture.next().unwrap().unwrap().bytes, b"abc");
+    assert!(capture.next().unwrap().is_none());
+}
