@@ -171,6 +171,10 @@ fn fingerprint(bytes: &[u8]) -> u64 {
 fn seeds(name: &str) -> Result<Vec<Vec<u8>>, String> {
     let folder = root().join("fuzz/seeds").join(name);
     let unreadable = |e: std::io::Error| format!("cannot read {}: {e}", folder.display());
+    if !folder.exists() {
+        println!("{name}: has no fuzz/seeds/{name}, so it starts from nothing");
+        return Ok(vec![Vec::new()]);
+    }
     let entries = fs::read_dir(&folder).map_err(unreadable)?;
     let mut files: Vec<PathBuf> = entries
         .map(|entry| entry.map(|e| e.path()))

@@ -52,7 +52,11 @@ fn each(targets: &[String], runner: Runner, seconds: u64) -> Done {
     let guided = runner == Runner::Best && guided();
     let mut fine = true;
     for target in targets {
-        fine &= if guided { libfuzzer(target, seconds)? } else { plain(target, seconds)? };
+        let entry = shell::root().join(format!("fuzz/fuzz_targets/{target}.rs"));
+        fine &= match guided && entry.is_file() {
+            true => libfuzzer(target, seconds)?,
+            false => plain(target, seconds)?,
+        };
     }
     Ok(fine)
 }
@@ -133,8 +137,10 @@ fn guided() -> bool {
 
 fn libfuzzer(target: &str, seconds: u64) -> Done {
     let (corpus, seeds) = (format!("fuzz/corpus/{target}"), format!("fuzz/seeds/{target}"));
-    std::fs::create_dir_all(shell::root().join(&corpus))
-        .map_err(|e| format!("cannot make {corpus}: {e}"))?;
+    for folder in [&corpus, &seeds] {
+        std::fs::create_dir_all(shell::root().join(folder))
+            .map_err(|e| format!("cannot make {folder}: {e}"))?;
+    }
     println!("{target}: guided by coverage, {seconds} s and the time to build");
     let mut command = shell::program("cargo", &["+nightly", "fuzz", "run"]);
     command.args(["--features", "libfuzzer", target, &corpus, &seeds, "--"]);
