@@ -187,8 +187,12 @@ fn seeds(name: &str) -> Result<Vec<Vec<u8>>, String> {
     Ok(pool)
 }
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("fuzz is a directory of the project")
+/// The directory of the project: where this runs or above, since several clones may share what
+/// they build.
+fn root() -> PathBuf {
+    let here = std::env::current_dir().unwrap_or_default();
+    let root = here.ancestors().find(|path| path.join("fuzz/Cargo.toml").is_file());
+    root.unwrap_or(&here).to_owned()
 }
 
 #[expect(clippy::disallowed_methods, reason = "--seconds is about the real clock")]

@@ -1,12 +1,19 @@
 //! Running other programs, and getting those that are missing.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
 
-/// The directory that holds the whole project.
+/// The directory that holds the whole project: where this runs or above. Not where this was built:
+/// several clones may share one directory for what they build.
 pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a directory of the project")
+    static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
+        let here = std::env::current_dir().unwrap_or_default();
+        let root = here.ancestors().find(|path| path.join("xtask/Cargo.toml").is_file());
+        root.unwrap_or(&here).to_owned()
+    });
+    &ROOT
 }
 
 /// `program` with `arguments`, in the root of the project.
@@ -36,7 +43,7 @@ fn cannot_start(command: &Command, error: &std::io::Error) -> String {
 }
 
 /// Builds the `weir` binary for speed; `Err` says why there is none.
-pub(crate) fn build_weir() -> Result<std::path::PathBuf, String> {
+pub(crate) fn build_weir() -> Result<PathBuf, String> {
     if !root().join("crates/cli").is_dir() {
         return Err("there is no crates/cli yet, so no `weir` to run".to_owned());
     }
