@@ -1,9 +1,10 @@
-//! Every bound of weir in one place. `docs/limits.md` shows this table to the operator, and `cargo x tidy`
-//! holds the two together.
+//! Every bound of weir in one place. `docs/limits.md` shows this table to the operator, and
+//! `cargo x tidy` holds the two together.
 
 /// Frames in one burst: what `receive` and `transmit` hand over at once.
 pub const BURST_FRAMES: usize = 64;
-/// Bytes of one buffer in the pool unless the caller says otherwise: an Ethernet frame with two tags, rounded up.
+/// Bytes of one buffer in the pool unless the caller says otherwise: an Ethernet frame with two
+/// tags, rounded up.
 pub const FRAME_BYTES: usize = 2_048;
 /// Bytes of a tunnel or tag chain that the parser follows: VLAN tags of one frame.
 pub const VLAN_TAGS: usize = 4;
@@ -31,5 +32,9 @@ pub const EACH_IDLE_SECS: u64 = 300;
 pub const FLOWS: usize = 1 << 17;
 /// Datagrams whose later fragments still find their flow.
 pub const FRAGMENTED: usize = 1_024;
+/// Bytes of one record of a capture.
+pub const CAPTURE_RECORD_BYTES: usize = 256 << 10;
+/// Interfaces in one section of a capture.
+pub const CAPTURE_INTERFACES: usize = 4_096;
 /// Problems of one file that are shown before the rest is only counted.
 pub const PROBLEMS_SHOWN: usize = 100;

@@ -1,5 +1,5 @@
-//! A rate that carries its remainder: when the last of many frames leaves does not depend on how the
-//! bytes were cut into frames.
+//! A rate that carries its remainder: when the last of many frames leaves does not depend on how
+//! the bytes were cut into frames.
 
 use crate::{Bytes, Instant, Rate, Span};
 

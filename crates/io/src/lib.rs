@@ -1,0 +1,6 @@
+#![doc = include_str!("../README.md")]
+#![deny(unsafe_code)]
+
+mod capture;
+
+pub use capture::{Capture, CaptureError, Fault, Link, PcapWriter, Record, to_ethernet};

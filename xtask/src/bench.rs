@@ -1,0 +1,34 @@
+//! `cargo x bench`: speed as this machine has it now. Figures in nanoseconds depend on the machine
+//! and are for the eye; the gate is `--count`, which counts instructions.
+
+use crate::{Done, count, near, shell};
+
+/// What `weir bench` can measure.
+const KNOWN: [&str; 1] = ["classify"];
+
+pub(crate) fn run(arguments: &[String]) -> Done {
+    if arguments.first().is_some_and(|a| a == "--count") {
+        crate::no_arguments(&arguments[1..])?;
+        return count::run();
+    }
+    let split = arguments.iter().position(|a| a.starts_with('-')).unwrap_or(arguments.len());
+    let (names, rest) = arguments.split_at(split);
+    let rest = rest.strip_prefix(&["--".to_owned()]).unwrap_or(rest);
+    for name in names {
+        if !KNOWN.contains(&name.as_str()) {
+            let meant = near::nearest(name, KNOWN)
+                .map_or_else(String::new, |known| format!("; did you mean \"{known}\"?"));
+            return Err(format!("no benchmark \"{name}\", there is {}{meant}", KNOWN.join(", ")));
+        }
+    }
+    let all = KNOWN.map(str::to_owned);
+    let names = if names.is_empty() { &all[..] } else { names };
+    let weir = shell::build_weir()?;
+    let mut fine = true;
+    for name in names {
+        let mut command = std::process::Command::new(&weir);
+        command.args(["bench", name]).args(rest).current_dir(shell::root());
+        fine &= shell::show(&mut command)?;
+    }
+    Ok(fine)
+}

@@ -1,0 +1,98 @@
+//! `cargo x tidy`: the rules of the house that neither the compiler nor clippy knows. Each check is
+//! a file; it gets the text of the whole project and gives back what is wrong, with the place and
+//! the cure. Checks touch no file system, so their tests are a few lines of text.
+
+mod edges;
+mod files;
+mod limits;
+mod links;
+mod map;
+mod markdown;
+mod paths;
+mod readme;
+mod rust;
+mod sizes;
+mod specification;
+mod unfinished;
+mod unsafety;
+
+use std::fmt;
+
+pub(crate) use files::Files;
+
+use crate::{Done, shell};
+
+/// Something that breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Problem {
+    path: String,
+    /// Counted from 1; 0 where the file as a whole is meant.
+    line: usize,
+    what: String,
+}
+
+impl Problem {
+    fn at(path: &str, line: usize, what: impl Into<String>) -> Problem {
+        Problem { path: path.to_owned(), line, what: what.into() }
+    }
+
+    fn of(path: &str, what: impl Into<String>) -> Problem {
+        Problem::at(path, 0, what)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.path, self.what),
+            line => write!(f, "{}:{line}: {}", self.path, self.what),
+        }
+    }
+}
+
+const CHECKS: [fn(&Files) -> Vec<Problem>; 10] = [
+    edges::check,
+    sizes::check,
+    readme::check,
+    unsafety::check,
+    unfinished::check,
+    paths::check,
+    limits::check,
+    links::check,
+    map::check,
+    specification::check,
+];
+
+pub(crate) fn run(arguments: &[String]) -> Done {
+    match arguments {
+        [] => {}
+        [option] if option == "--fix-limits" => return fix_limits(),
+        [other, ..] => return Err(format!("no option \"{other}\", there is --fix-limits")),
+    }
+    let problems = problems()?;
+    for problem in &problems {
+        eprintln!("{problem}");
+    }
+    match problems.len() {
+        0 => println!("tidy"),
+        n => eprintln!("{n} to put right"),
+    }
+    Ok(problems.is_empty())
+}
+
+/// Everything that is wrong, in the order of files.
+pub(crate) fn problems() -> Result<Vec<Problem>, String> {
+    let files = Files::read(shell::root())?;
+    let mut problems: Vec<Problem> = CHECKS.iter().flat_map(|check| check(&files)).collect();
+    problems.sort();
+    Ok(problems)
+}
+
+fn fix_limits() -> Done {
+    let files = Files::read(shell::root())?;
+    let text = limits::fixed(&files);
+    std::fs::write(shell::root().join(limits::TABLE), text)
+        .map_err(|e| format!("cannot write {}: {e}", limits::TABLE))?;
+    println!("{} written; say there what happens at each new bound", limits::TABLE);
+    Ok(true)
+}
