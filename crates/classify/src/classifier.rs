@@ -1,0 +1,387 @@
+//! The stage itself: bursts in, labels out. A burst is worked through in passes (hash, find,
+//! answer), so that the cache misses of its frames overlap instead of adding up.
+//!
+//! Place for L7: what recognises an application from payload would, once per connection, write
+//! another leaf into the entry's answers. It does not exist yet.
+
+use std::collections::VecDeque;
+
+use weir_packet::{Flow, Fragment, Frame, Headers, Label, Pool, Side};
+use weir_units::Instant;
+use weir_units::limits::{BURST_FRAMES, FLOWS, FRAGMENTED};
+
+use crate::entry::{Kept, NO_EACH};
+use crate::facts::Facts;
+use crate::flows::{Flows, Placed, Spot};
+use crate::fragments::Fragments;
+use crate::hosts::{Event, Owner, Who};
+use crate::index::{Goal, Index};
+use crate::key::{Key, Seed};
+
+/// How large the tables are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections, rounded down to a multiple of 8, at least 8.
+    pub flows: usize,
+    /// Packets in pieces whose later pieces find their connection.
+    pub fragmented: usize,
+}
+
+/// Says of every frame which connection it belongs to and which leaf's queue it joins.
+#[derive(Debug)]
+pub struct Classifier {
+    index: Index,
+    seed: Seed,
+    /// Counts policies, so that answers of older ones are known as such; never 0.
+    epoch: u32,
+    flows: Flows,
+    fragments: Fragments,
+    events: VecDeque<Event>,
+    counters: Counters,
+    /// Whose leaves are looked at next for silent hosts.
+    sweep: usize,
+}
+
+/// What happened so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames that found their connection in the table.
+    pub known: u64,
+    /// Connections that came into the table.
+    pub new: u64,
+    /// Frames of known connections for which the rules were asked again.
+    pub reclassified: u64,
+    /// Frames of new connections that found no place; they were classified all the same.
+    pub refused: u64,
+    /// Connections that gave their place to another.
+    pub evicted: u64,
+    /// Later fragments whose connection is not known.
+    pub fragments_unknown: u64,
+    /// Leaves made for hosts.
+    pub hosts_made: u64,
+    /// Leaves taken back from silent hosts.
+    pub hosts_aged: u64,
+    /// Frames of hosts that found no leaf and joined the overflow leaf.
+    pub hosts_overflowed: u64,
+    /// Events that nobody fetched in time.
+    pub events_lost: u64,
+}
+
+/// What would become of a frame, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Explained {
+    /// The rule that takes it, by its place in the spec; `None`: no rule does.
+    pub rule: Option<usize>,
+    /// The class of that rule.
+    pub class: Option<u32>,
+    /// The leaf whose queue it joins; `None`: one would be made for its owner.
+    pub leaf: Option<u32>,
+    /// The host that has the leaf, or would have it.
+    pub owner: Option<Owner>,
+}
+
+/// Events that wait to be fetched.
+const EVENTS: usize = 1_024;
+/// Buckets of the flow table, and leaves of hosts, that one call of `age` looks at.
+const AGED_AT_ONCE: usize = 64;
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { flows: FLOWS, fragmented: FRAGMENTED }
+    }
+}
+
+impl Classifier {
+    /// Empty tables of these sizes, and a policy.
+    #[must_use]
+    pub fn new(limits: Limits, seed: Seed, index: Index) -> Self {
+        Classifier {
+            index,
+            seed,
+            epoch: 1,
+            flows: Flows::new(limits.flows),
+            fragments: Fragments::new(limits.fragmented),
+            events: VecDeque::with_capacity(EVENTS),
+            counters: Counters::default(),
+            sweep: 0,
+        }
+    }
+
+    /// Labels frames that came in from one side. As many as there are frames, headers and labels.
+    pub fn burst(
+        &mut self,
+        now: Instant,
+        side: Side,
+        pool: &Pool,
+        frames: &[Frame],
+        headers: &[Headers],
+        labels: &mut [Label],
+    ) {
+        let frames = frames.chunks(BURST_FRAMES);
+        let headers = headers.chunks(BURST_FRAMES);
+        let labels = labels.chunks_mut(BURST_FRAMES);
+        for ((frames, headers), labels) in frames.zip(headers).zip(labels) {
+            self.passes(now, side, pool, frames, headers, labels);
+        }
+    }
+
+    fn passes(
+        &mut self,
+        now: Instant,
+        side: Side,
+        pool: &Pool,
+        frames: &[Frame],
+        headers: &[Headers],
+        labels: &mut [Label],
+    ) {
+        let mut spots = [(Spot::default(), Flow::NONE); BURST_FRAMES];
+        let mut touched = 0;
+        for ((spot, _), headers) in spots.iter_mut().zip(headers) {
+            if let Some(key) = Key::of(&Facts::new(side, headers, &[])) {
+                let at = self.flows.spot(key.hash(self.seed));
+                touched ^= self.flows.peek(at);
+                *spot = at;
+            }
+        }
+        for ((spot, flow), headers) in spots.iter_mut().zip(headers) {
+            let key = Key::of(&Facts::new(side, headers, &[]));
+            if let Some(place) = key.and_then(|key| self.flows.find(*spot, &key)) {
+                *flow = self.flows.flow(place);
+                touched ^= self.flows.peek_answer(place, side);
+            }
+        }
+        // keeps the early looks into the tables from being optimised away
+        std::hint::black_box(touched);
+        let work = frames.iter().zip(headers).zip(labels).zip(&spots);
+        for (((frame, headers), label), &(spot, flow)) in work {
+            let facts = Facts::new(side, headers, pool.bytes(frame));
+            let (leaf, flow) = if headers.fragment == Fragment::Later {
+                self.later_fragment(facts, now)
+            } else if let Some(place) = self.flows.place_of(flow) {
+                // not given to another connection by a frame of this burst
+                self.counters.known += 1;
+                self.at(place, &facts, now)
+            } else {
+                self.found_or_new(&facts, spot, now)
+            };
+            *label = Label { leaf, flow, ..Label::new(side, headers) };
+        }
+    }
+
+    /// Labels one frame.
+    pub fn one(&mut self, now: Instant, side: Side, headers: &Headers, bytes: &[u8]) -> Label {
+        let facts = Facts::new(side, headers, bytes);
+        let (leaf, flow) = if headers.fragment == Fragment::Later {
+            self.later_fragment(facts, now)
+        } else {
+            let spot = Key::of(&facts).map(|key| self.flows.spot(key.hash(self.seed)));
+            self.found_or_new(&facts, spot.unwrap_or_default(), now)
+        };
+        Label { leaf, flow, ..Label::new(side, headers) }
+    }
+
+    /// Puts another policy in force and returns the old one, to be dropped off the packet thread.
+    /// Leaves of hosts live on where the class with `each` has the same leaves.
+    #[must_use = "dropping an old policy takes its time: do it off the packet thread"]
+    pub fn replace(&mut self, mut index: Index) -> Index {
+        index.inherit(&mut self.index);
+        self.epoch = self.epoch.checked_add(1).unwrap_or(1);
+        self.sweep = 0;
+        std::mem::replace(&mut self.index, index)
+    }
+
+    /// Forgets connections and hosts that were silent for long, a bounded number per call. A leaf
+    /// is taken from its host only if `may_reuse` says that its queue is empty.
+    pub fn age(&mut self, now: Instant, mut may_reuse: impl FnMut(u32) -> bool) {
+        self.flows.age(now, AGED_AT_ONCE);
+        for _ in 0..AGED_AT_ONCE {
+            let Some(hosts) = self.index.hosts.get_mut(self.sweep) else {
+                self.sweep = 0;
+                return;
+            };
+            let aged = hosts.age(self.seed, now, &mut may_reuse);
+            if hosts.at_end() {
+                self.sweep += 1;
+            }
+            if let Some(event) = aged {
+                self.counters.hosts_aged += 1;
+                self.note(event);
+            }
+        }
+    }
+
+    /// The oldest event that was not fetched yet.
+    pub fn event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Says what would become of a frame, and changes nothing. A later fragment is explained
+    /// without the ports of its connection.
+    #[must_use]
+    pub fn explain(&self, side: Side, headers: &Headers, bytes: &[u8]) -> Explained {
+        let facts = Facts::new(side, headers, bytes);
+        let answer = self.index.answer(&facts);
+        let (leaf, owner) = match answer.goal {
+            Goal::Each(each) => self.explain_host(each, &facts),
+            Goal::Leaf(leaf) | Goal::Subscriber(leaf) => (Some(leaf), None),
+        };
+        let class = answer.rule.and_then(|rule| self.index.class_of(rule));
+        Explained { rule: answer.rule.map(|rule| rule as usize), class, leaf, owner }
+    }
+
+    fn explain_host(&self, each: u32, facts: &Facts) -> (Option<u32>, Option<Owner>) {
+        let hosts = &self.index.hosts[each as usize];
+        let overflow = (Some(hosts.each().overflow_leaf), None);
+        let Some(who) = Who::of(hosts.each().by, facts) else { return overflow };
+        let owner = Some(who.owner(hosts.each().by));
+        match hosts.find(self.seed, who) {
+            Some(leaf) => (Some(leaf), owner),
+            None if hosts.has_room() => (None, owner),
+            None => overflow,
+        }
+    }
+
+    /// Whom a leaf stands for that was made for a host.
+    #[must_use]
+    pub fn owner(&self, leaf: u32) -> Option<Owner> {
+        self.index.owner(leaf)
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Connections in the table.
+    #[must_use]
+    pub const fn flows(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Connections that fit into the table: `Flow::index` is always below.
+    #[must_use]
+    pub const fn flow_capacity(&self) -> usize {
+        self.flows.capacity()
+    }
+
+    /// Whether a flow is still the one that the table holds at its place.
+    #[must_use]
+    pub fn is_current(&self, flow: Flow) -> bool {
+        self.flows.place_of(flow).is_some()
+    }
+
+    fn without_flow(&mut self, facts: &Facts, now: Instant) -> (u32, Flow) {
+        let goal = self.index.answer(facts).goal;
+        let (leaf, _) = self.leaf(goal, facts, now);
+        (leaf, Flow::NONE)
+    }
+
+    /// Leaf and flow of a frame whose connection is anywhere in the table, or not yet.
+    fn found_or_new(&mut self, facts: &Facts, spot: Spot, now: Instant) -> (u32, Flow) {
+        let Some(key) = Key::of(facts) else { return self.without_flow(facts, now) };
+        if let Some(place) = self.flows.find(spot, &key) {
+            self.counters.known += 1;
+            return self.at(place, facts, now);
+        }
+        match self.flows.place(spot, key, now) {
+            Placed::Free(place) => {
+                self.counters.new += 1;
+                self.at(place, facts, now)
+            }
+            Placed::Instead(place) => {
+                self.counters.new += 1;
+                self.counters.evicted += 1;
+                self.at(place, facts, now)
+            }
+            Placed::Refused => {
+                self.counters.refused += 1;
+                self.without_flow(facts, now)
+            }
+        }
+    }
+
+    fn later_fragment(&mut self, facts: Facts, now: Instant) -> (u32, Flow) {
+        let flow = self.fragments.find(self.seed, facts.headers, now);
+        let place = flow.and_then(|flow| self.flows.place_of(flow));
+        let known = place.map(|place| (place, *self.flows.key(place)));
+        if let Some((place, key)) = known {
+            let headers = key.fill_in(facts.headers);
+            let whole = facts.with(&headers, key.has_ports().then(|| key.ports()));
+            // same packet by its number, but perhaps in another VLAN
+            if Key::of(&whole) == Some(key) {
+                self.counters.known += 1;
+                return self.at(place, &whole, now);
+            }
+        }
+        self.counters.fragments_unknown += 1;
+        let spot = Key::of(&facts).map(|key| self.flows.spot(key.hash(self.seed)));
+        self.found_or_new(&facts, spot.unwrap_or_default(), now)
+    }
+
+    /// Leaf and flow of a frame whose connection lies at `place`: with the answer that is kept
+    /// there, or with a new one if that was of another policy or depended on what has changed.
+    #[inline(always)]
+    fn at(&mut self, place: u32, facts: &Facts, now: Instant) -> (u32, Flow) {
+        let variant = self.index.variant(facts);
+        let kept = self.flows.touch(place, facts, now).answers[facts.side as usize];
+        let flow = self.flows.flow(place);
+        if facts.headers.fragment == Fragment::First {
+            self.fragments.note(self.seed, facts.headers, flow, now);
+        }
+        let holds = kept.epoch == self.epoch && kept.variant == variant;
+        if holds && kept.each == NO_EACH {
+            return (kept.leaf, flow);
+        }
+        let goal = if holds {
+            if self.is_owner(kept.each, kept.leaf, facts, now) {
+                return (kept.leaf, flow);
+            }
+            Goal::Each(kept.each)
+        } else {
+            self.counters.reclassified += u64::from(kept.epoch != 0);
+            self.index.answer(facts).goal
+        };
+        let (leaf, each) = self.leaf(goal, facts, now);
+        self.flows.keep(place, facts.side, Kept { variant, leaf, each, epoch: self.epoch });
+        (leaf, flow)
+    }
+
+    #[inline]
+    fn is_owner(&mut self, each: u32, leaf: u32, facts: &Facts, now: Instant) -> bool {
+        let Some(hosts) = self.index.hosts.get_mut(each as usize) else { return false };
+        Who::of(hosts.each().by, facts).is_some_and(|who| hosts.touch(leaf, who, now))
+    }
+
+    /// The leaf that a goal means for a frame, made if need be, and which `each` it is of.
+    fn leaf(&mut self, goal: Goal, facts: &Facts, now: Instant) -> (u32, u32) {
+        let each = match goal {
+            Goal::Leaf(leaf) | Goal::Subscriber(leaf) => return (leaf, NO_EACH),
+            Goal::Each(each) => each,
+        };
+        let hosts = &mut self.index.hosts[each as usize];
+        let overflow = hosts.each().overflow_leaf;
+        let by = hosts.each().by;
+        let Some(who) = Who::of(by, facts) else { return (overflow, each) };
+        if let Some(leaf) = hosts.find(self.seed, who) {
+            hosts.touch(leaf, who, now);
+            return (leaf, each);
+        }
+        let Some(leaf) = hosts.make(self.seed, who, now) else {
+            self.counters.hosts_overflowed += 1;
+            return (overflow, each);
+        };
+        let class = hosts.class();
+        self.counters.hosts_made += 1;
+        self.note(Event::Made { class, leaf, owner: who.owner(by) });
+        (leaf, each)
+    }
+
+    fn note(&mut self, event: Event) {
+        if self.events.len() == EVENTS {
+            self.events.pop_front();
+            self.counters.events_lost += 1;
+        }
+        self.events.push_back(event);
+    }
+}

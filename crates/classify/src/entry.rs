@@ -1,0 +1,117 @@
+//! One connection: who it is, whether it is alive, and the answer for each of its directions. Two
+//! cache lines: the first is what every look-up compares, the second what it takes away.
+
+use weir_packet::{Side, tcp};
+use weir_units::{Instant, Span};
+
+use crate::facts::Facts;
+use crate::index::Variant;
+use crate::key::Key;
+
+/// A connection of which only one side was seen, with few frames: its place goes first.
+const IDLE_UNANSWERED: Span = Span::from_secs(10);
+/// A TCP connection that was closed: long enough for the last acknowledgement.
+const IDLE_CLOSED: Span = Span::from_secs(5);
+/// UDP and the rest: what RFC 4787 asks of an address translator is 120 s.
+const IDLE_ANSWERED: Span = Span::from_secs(120);
+/// TCP that is open. Forgetting one costs a look-up and its place in a fair queue, no connection.
+const IDLE_TCP: Span = Span::from_secs(600);
+/// So many frames make a connection alive even if the other side was not seen.
+const FRAMES_ALIVE: u8 = 4;
+
+/// One connection. Aligned so that its two lines are neighbours that the cache fetches together.
+#[derive(Clone, Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Entry {
+    pub(crate) key: Key,
+    pub(crate) seen: Instant,
+    pub(crate) generation: u32,
+    frames: u8,
+    /// Bits: LAN seen, WAN seen, FIN from the LAN, FIN from the WAN, reset.
+    state: u8,
+    pub(crate) answers: [Kept; 2],
+}
+
+/// The answer for one direction, and what it depended on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Kept {
+    pub(crate) variant: Variant,
+    pub(crate) leaf: u32,
+    /// Which of the classes with leaves per host made the leaf; `NO_EACH`: it is fixed.
+    pub(crate) each: u32,
+    /// Of the policy that gave the answer; 0: none.
+    pub(crate) epoch: u32,
+}
+
+/// The leaf is not one made for a host.
+pub(crate) const NO_EACH: u32 = u32::MAX;
+
+const BOTH: u8 = 3;
+const FINS: u8 = 12;
+const RESET: u8 = 16;
+
+impl Entry {
+    /// Gives the place to another connection.
+    pub(crate) fn begin(&mut self, key: Key, now: Instant) {
+        let generation = self.generation.wrapping_add(1);
+        *self = Entry { key, seen: now, generation, ..Entry::default() };
+    }
+
+    /// One more frame of the connection.
+    #[inline]
+    pub(crate) fn touch(&mut self, facts: &Facts, now: Instant) {
+        self.seen = now;
+        self.frames = self.frames.saturating_add(1);
+        self.state |= 1 << facts.side as u8;
+        let h = facts.headers;
+        if h.protocol == tcp::NUMBER && h.transport_at != 0 {
+            let flags = facts.bytes.get(usize::from(h.transport_at) + 13).copied().unwrap_or(0);
+            if flags & (tcp::SYN | tcp::FIN | tcp::RST) != 0 {
+                self.end_or_begin(flags, facts.side);
+            }
+        }
+    }
+
+    fn end_or_begin(&mut self, flags: u8, side: Side) {
+        if flags & tcp::SYN != 0 {
+            self.state &= BOTH;
+        }
+        if flags & tcp::FIN != 0 {
+            self.state |= 4 << side as u8;
+        }
+        if flags & tcp::RST != 0 {
+            self.state |= RESET;
+        }
+    }
+
+    /// Whether it may not be forgotten in favour of another while it is not idle.
+    fn is_proven(&self) -> bool {
+        !self.is_closed() && (self.state & BOTH == BOTH || self.frames >= FRAMES_ALIVE)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.state & RESET != 0 || self.state & FINS == FINS
+    }
+
+    /// Whether it has been silent for longer than such a connection is kept.
+    #[inline]
+    pub(crate) fn is_idle(&self, now: Instant) -> bool {
+        let idle = if self.is_closed() {
+            IDLE_CLOSED
+        } else if !self.is_proven() {
+            IDLE_UNANSWERED
+        } else if self.key.protocol() == tcp::NUMBER && self.state & BOTH == BOTH {
+            IDLE_TCP
+        } else {
+            IDLE_ANSWERED
+        };
+        now.since(self.seen) > idle
+    }
+
+    /// Whether its place may be given to a new connection.
+    pub(crate) fn may_go(&self, now: Instant) -> bool {
+        !self.is_proven() || self.is_idle(now)
+    }
+}
+
+const _: () = assert!(size_of::<Entry>() == 128);

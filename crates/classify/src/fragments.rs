@@ -1,0 +1,84 @@
+//! Later fragments have no ports. The first fragment of a packet leaves its flow here, under what
+//! all its pieces have in common; the oldest of four places is given to the next packet.
+
+use weir_packet::{Flow, Headers, Net};
+use weir_units::{Instant, Span};
+
+use crate::key::{Seed, halves};
+
+/// How long a packet may take to arrive in pieces (RFC 8200, section 4.5: 60 s; RFC 791: 15 s).
+const LIFETIME: Span = Span::from_secs(60);
+const WAYS: usize = 4;
+
+/// Flows of packets that are arriving in pieces.
+#[derive(Debug)]
+pub(crate) struct Fragments {
+    sets: Box<[[Piece; WAYS]]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    packet: Packet,
+    flow: Flow,
+    seen: Instant,
+}
+
+/// What the pieces of one packet have in common.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Packet {
+    source: u128,
+    target: u128,
+    id: u32,
+    /// Of IPv4; the pieces of an IPv6 packet may name different extension headers.
+    protocol: u8,
+    v4: bool,
+}
+
+impl Packet {
+    fn of(headers: &Headers) -> Packet {
+        let v4 = headers.net == Net::V4;
+        Packet {
+            source: headers.source,
+            target: headers.target,
+            id: headers.fragment_id,
+            protocol: if v4 { headers.protocol } else { 0 },
+            v4,
+        }
+    }
+
+    fn hash(&self, seed: Seed) -> u64 {
+        let ([a, b], [c, d]) = (halves(self.source), halves(self.target));
+        let kind = u64::from(self.protocol) << 1 | u64::from(self.v4);
+        seed.hash([a, b, c, d, kind << 32 | u64::from(self.id)])
+    }
+}
+
+impl Fragments {
+    pub(crate) fn new(limit: usize) -> Self {
+        let free = Piece { packet: Packet::default(), flow: Flow::NONE, seen: Instant::ZERO };
+        Fragments { sets: vec![[free; WAYS]; (limit / WAYS).max(1)].into() }
+    }
+
+    /// The flow that the first fragment of this packet belongs to.
+    pub(crate) fn find(&self, seed: Seed, headers: &Headers, now: Instant) -> Option<Flow> {
+        let packet = Packet::of(headers);
+        let set = &self.sets[self.place(packet.hash(seed))];
+        let piece = set.iter().find(|piece| piece.packet == packet && !piece.flow.is_none())?;
+        (now.since(piece.seen) <= LIFETIME).then_some(piece.flow)
+    }
+
+    /// Remembers the flow of a first fragment.
+    pub(crate) fn note(&mut self, seed: Seed, headers: &Headers, flow: Flow, now: Instant) {
+        let packet = Packet::of(headers);
+        let place = self.place(packet.hash(seed));
+        let set = &mut self.sets[place];
+        let same = set.iter().position(|piece| piece.packet == packet);
+        let oldest = (0..WAYS).min_by_key(|&way| (!set[way].flow.is_none(), set[way].seen));
+        set[same.or(oldest).unwrap_or(0)] = Piece { packet, flow, seen: now };
+    }
+
+    fn place(&self, hash: u64) -> usize {
+        let place = ((hash >> 32) * self.sets.len() as u64) >> 32;
+        usize::try_from(place).unwrap_or(0)
+    }
+}

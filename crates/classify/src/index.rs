@@ -1,0 +1,332 @@
+//! The rules of a policy as tables: from a frame to the first rule that matches and counts. Made
+//! off the packet thread; a look-up touches a few words per field that the policy uses.
+
+use weir_packet::Net;
+
+use crate::facts::Facts;
+use crate::fields::{FIELDS, Field};
+use crate::hosts::{Hosts, Owner};
+use crate::ranges::Ranges;
+use crate::rules::write_out;
+use crate::sets::{Set, words_for};
+use crate::spec::{Raw, Spec, Target};
+
+/// A policy's rules, classes and subscribers, ready for look-ups, and the room for the leaves that
+/// it makes per host.
+#[derive(Debug)]
+pub struct Index {
+    fields: Vec<Field>,
+    /// Per bit: the rule that it was written out from, the raw matches that must hold.
+    origins: Box<[u32]>,
+    needs: Box<[u64]>,
+    raws: Vec<Raw>,
+    /// Class of each rule.
+    rule_class: Box<[u32]>,
+    classes: Box<[Place]>,
+    subscribers: Option<Ranges>,
+    default_leaf: u32,
+    /// Whether there are fields or raw matches in which the frames of a connection may differ.
+    varies: bool,
+    /// The fields before this one are the same for all frames of a connection and direction.
+    steady: usize,
+    pub(crate) hosts: Vec<Hosts>,
+    /// The places in `hosts`, by the first leaf.
+    by_leaf: Box<[u32]>,
+}
+
+/// A class in the index.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// The bits of its rules.
+    first: u32,
+    behind: u32,
+    /// The nearest class above that has rules.
+    above: Option<u32>,
+    goal: Goal,
+}
+
+/// Where the frames of a class go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Goal {
+    Leaf(u32),
+    /// To a leaf of `hosts`, by its place there.
+    Each(u32),
+    /// To the subscriber's leaf, or else to this one.
+    Subscriber(u32),
+}
+
+/// The answer for a frame: the rule and its class, if any, and where it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) rule: Option<u32>,
+    pub(crate) goal: Goal,
+}
+
+/// What within a connection the answer depends on: sets of the fields that vary, and raw matches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Variant {
+    sets: u64,
+    raw: u64,
+}
+
+/// The leaf of an address that is no subscriber's.
+const NOBODY: u32 = u32::MAX;
+/// Classes above one another; a chain that is longer goes round in a circle, and never matches.
+const CHAIN: usize = 64;
+
+impl Index {
+    /// Compiles a policy. Rules of classes that do not exist never match.
+    #[must_use]
+    pub fn compile(spec: &Spec) -> Index {
+        let mut raws = Vec::new();
+        let mut rules = write_out(&spec.rules, &mut raws);
+        rules.retain(|rule| (spec.rules[rule.rule].class as usize) < spec.classes.len());
+        let origins: Box<[u32]> = rules.iter().map(|rule| number(rule.rule)).collect();
+        let mut hosts = Vec::new();
+        let mut classes = places(spec, &mut hosts);
+        for (bit, rule) in rules.iter().enumerate() {
+            let place = &mut classes[spec.rules[rule.rule].class as usize];
+            place.first = place.first.min(number(bit));
+            place.behind = number(bit + 1);
+        }
+        let fields = Field::all(&rules);
+        Index {
+            varies: fields.iter().any(Field::varies) || !raws.is_empty(),
+            steady: fields.iter().take_while(|field| !field.varies()).count(),
+            fields,
+            origins,
+            needs: rules.iter().map(|rule| rule.raw).collect(),
+            raws: raws.into_iter().take(64).collect(),
+            rule_class: spec.rules.iter().map(|rule| rule.class).collect(),
+            classes: classes.into(),
+            subscribers: (!spec.subscribers.is_empty()).then(|| {
+                Ranges::new(spec.subscribers.iter().copied(), NOBODY, |_, leaves| leaves[0])
+            }),
+            default_leaf: spec.default_leaf,
+            by_leaf: by_leaf(&hosts),
+            hosts,
+        }
+    }
+}
+
+impl Index {
+    /// Takes over the leaves of hosts from an older policy, where they are the same leaves.
+    pub(crate) fn inherit(&mut self, old: &mut Index) {
+        let mut olds = old.by_leaf.iter().copied().peekable();
+        for &new in &self.by_leaf {
+            let new = &mut self.hosts[new as usize];
+            let first = new.each().first_leaf;
+            while let Some(at) =
+                olds.next_if(|&at| old.hosts[at as usize].each().first_leaf <= first)
+            {
+                let old = &mut old.hosts[at as usize];
+                if new.is_same(old) {
+                    new.inherit(old);
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Whom a leaf stands for that was made for a host.
+    pub(crate) fn owner(&self, leaf: u32) -> Option<Owner> {
+        let first = |&at: &u32| self.hosts[at as usize].each().first_leaf;
+        let behind = self.by_leaf.partition_point(|at| first(at) <= leaf);
+        let at = *self.by_leaf.get(behind.checked_sub(1)?)?;
+        self.hosts[at as usize].owner(leaf)
+    }
+
+    /// The class of a rule.
+    pub(crate) fn class_of(&self, rule: u32) -> Option<u32> {
+        self.rule_class.get(rule as usize).copied()
+    }
+
+    /// The first rule that matches and counts, and where its class sends the frame.
+    #[inline]
+    pub(crate) fn answer(&self, facts: &Facts) -> Answer {
+        let rule = self.first_match(facts);
+        let class = rule.and_then(|rule| self.class_of(rule));
+        let goal = match class.and_then(|class| self.classes.get(class as usize)) {
+            None => Goal::Leaf(self.default_leaf),
+            Some(Place { goal: Goal::Subscriber(otherwise), .. }) => {
+                Goal::Leaf(self.subscriber(facts).unwrap_or(*otherwise))
+            }
+            Some(place) => place.goal,
+        };
+        Answer { rule, goal }
+    }
+
+    /// What the answer for a frame depends on besides its connection and direction. Exact: the
+    /// sets of five fields over at most 16 384 rules have fewer than 2^64 combinations.
+    #[inline]
+    pub(crate) fn variant(&self, facts: &Facts) -> Variant {
+        if !self.varies {
+            return Variant::default();
+        }
+        let mut sets = 0u64;
+        for field in &self.fields[self.steady..] {
+            let set = field.find(facts, || false);
+            sets = sets.wrapping_mul(field.sets()).wrapping_add(set.into());
+        }
+        Variant { sets, raw: self.raw(facts) }
+    }
+
+    #[inline]
+    fn raw(&self, facts: &Facts) -> u64 {
+        let bits = self.raws.iter().enumerate();
+        bits.fold(0, |bits, (n, raw)| bits | u64::from(facts.raw(raw)) << n)
+    }
+
+    fn subscriber(&self, facts: &Facts) -> Option<u32> {
+        let subscribers = self.subscribers.as_ref()?;
+        let leaf = match facts.headers.net {
+            Net::V4 => subscribers.v4(facts.lan),
+            Net::V6 => subscribers.v6(facts.lan),
+            Net::None | Net::Arp => NOBODY,
+        };
+        (leaf != NOBODY).then_some(leaf)
+    }
+
+    fn first_match(&self, facts: &Facts) -> Option<u32> {
+        let words = words_for(self.origins.len());
+        let mut sets = [None; FIELDS];
+        for (set, field) in sets.iter_mut().zip(&self.fields) {
+            *set = Some(field.set(field.find(facts, || self.subscriber(facts).is_some())));
+        }
+        let fields = self.fields.len().min(FIELDS);
+        let matches = Matches { index: self, sets: &sets[..fields], raw: self.raw(facts), words };
+        let mut failed = None;
+        for row in 0..words_for(words) {
+            let mut summary = matches.summary(row);
+            while summary != 0 {
+                let n = row * 64 + summary.trailing_zeros() as usize;
+                summary &= summary - 1;
+                let mut word = matches.word(n);
+                while word != 0 {
+                    let rule = self.origins[n * 64 + word.trailing_zeros() as usize];
+                    word &= word - 1;
+                    // neighbours mostly are of one class: its parents are asked once
+                    let above = self.above(rule);
+                    if above.is_none() || (failed != above && matches.class(above)) {
+                        return Some(rule);
+                    }
+                    failed = above;
+                }
+            }
+        }
+        None
+    }
+
+    /// The nearest class with rules above a rule's class.
+    #[inline]
+    fn above(&self, rule: u32) -> Option<u32> {
+        self.classes[self.rule_class[rule as usize] as usize].above
+    }
+}
+
+/// The rules that match a frame, word by word as they are asked for.
+struct Matches<'i> {
+    index: &'i Index,
+    sets: &'i [Option<Set<'i>>],
+    raw: u64,
+    words: usize,
+}
+
+impl Matches<'_> {
+    /// Which of 64 words may hold a match.
+    #[inline]
+    fn summary(&self, row: usize) -> u64 {
+        let words = self.words - row * 64;
+        let all = if words < 64 { (1 << words) - 1 } else { u64::MAX };
+        self.sets.iter().flatten().fold(all, |summary, set| summary & set.summary(row))
+    }
+
+    #[inline]
+    fn word(&self, n: usize) -> u64 {
+        let rules = self.index.origins.len() - n * 64;
+        let all = if rules < 64 { (1 << rules) - 1 } else { u64::MAX };
+        let mut word = self.sets.iter().flatten().fold(all, |word, set| word & set.word(n));
+        if !self.index.raws.is_empty() {
+            let mut left = word;
+            while left != 0 {
+                let bit = left.trailing_zeros() as usize;
+                left &= left - 1;
+                if self.index.needs[n * 64 + bit] & !self.raw != 0 {
+                    word &= !(1 << bit);
+                }
+            }
+        }
+        word
+    }
+
+    /// Whether a class and all that are above it match.
+    fn class(&self, class: Option<u32>) -> bool {
+        let mut class = class;
+        for _ in 0..CHAIN {
+            let Some(number) = class else { return true };
+            let place = &self.index.classes[number as usize];
+            if !self.any(place.first, place.behind) {
+                return false;
+            }
+            class = place.above;
+        }
+        false
+    }
+
+    /// Whether one of these bits matches.
+    fn any(&self, first: u32, behind: u32) -> bool {
+        let (first, behind) = (first as usize, behind as usize);
+        if first >= behind {
+            return false;
+        }
+        (first / 64..words_for(behind)).any(|n| {
+            let from = u64::MAX << first.saturating_sub(n * 64).min(63);
+            let to = u64::MAX >> ((n + 1) * 64).saturating_sub(behind);
+            self.word(n) & from & to != 0
+        })
+    }
+}
+
+/// The classes without their rules' bits, and the room for the leaves that they make.
+fn places(spec: &Spec, hosts: &mut Vec<Hosts>) -> Vec<Place> {
+    let mut has_rules = vec![false; spec.classes.len()];
+    for rule in &spec.rules {
+        if let Some(has) = has_rules.get_mut(rule.class as usize) {
+            *has = true;
+        }
+    }
+    let mut places = Vec::with_capacity(spec.classes.len());
+    for (class, own) in (0u32..).zip(&spec.classes) {
+        let goal = match &own.target {
+            Target::Leaf(leaf) => Goal::Leaf(*leaf),
+            Target::Subscriber { otherwise } => Goal::Subscriber(*otherwise),
+            Target::Each(each) => {
+                hosts.push(Hosts::new(class, each.clone()));
+                Goal::Each(number(hosts.len() - 1))
+            }
+        };
+        let mut above = own.parent;
+        for _ in 0..CHAIN {
+            above = match above {
+                Some(n) if has_rules.get(n as usize) == Some(&false) => {
+                    spec.classes[n as usize].parent
+                }
+                Some(n) if (n as usize) < has_rules.len() => break,
+                _ => None,
+            };
+        }
+        let above = above.filter(|&class| (class as usize) < has_rules.len());
+        places.push(Place { first: u32::MAX, behind: 0, above, goal });
+    }
+    places
+}
+
+fn by_leaf(hosts: &[Hosts]) -> Box<[u32]> {
+    let mut order: Vec<u32> = (0..number(hosts.len())).collect();
+    order.sort_by_key(|&at| hosts[at as usize].each().first_leaf);
+    order.into()
+}
+
+fn number(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,122 @@
+//! What makes two frames the same connection's, the same for both directions because it is told
+//! from the LAN's side, and its seeded hash: folded multiplications, so that nobody who does not
+//! know the seed can pile up connections in one bucket.
+
+use weir_packet::{Headers, Net, tcp};
+
+use crate::facts::Facts;
+use crate::rules::UNTAGGED;
+
+/// Protocols with ports besides TCP.
+pub(crate) const UDP: u8 = 17;
+/// Protocols with ports besides TCP.
+pub(crate) const SCTP: u8 = 132;
+
+/// Where the hash begins; it should be drawn at random at start, and be fixed in a simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seed(u64, u64);
+
+/// A connection's identity, in words that are compared and hashed without being taken apart.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Key {
+    lan: u128,
+    wan: u128,
+    /// Port of the LAN host, of the other (0 and 0 where there are none), and the index of ESP, AH
+    /// or an ICMP echo.
+    ends: u64,
+    /// VLAN, protocol, and whether it is IPv4.
+    kind: u64,
+}
+
+impl PartialEq for Key {
+    #[inline]
+    fn eq(&self, other: &Key) -> bool {
+        let ([a, b], [c, d]) = (halves(self.lan), halves(self.wan));
+        let ([e, f], [g, h]) = (halves(other.lan), halves(other.wan));
+        a == e && c == g && b == f && d == h && self.ends == other.ends && self.kind == other.kind
+    }
+}
+
+impl Seed {
+    /// A seed from any 128 bits.
+    #[must_use]
+    pub const fn new(bits: u128) -> Self {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = bits.to_be_bytes();
+        let high = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
+        let low = u64::from_be_bytes([i, j, k, l, m, n, o, p]);
+        Seed(spread(high ^ 0x9e37_79b9_7f4a_7c15), spread(low ^ 0xd1b5_4a32_d192_ed03))
+    }
+
+    #[inline]
+    pub(crate) fn hash(self, [a, b, c, d, e]: [u64; 5]) -> u64 {
+        let one = fold(a ^ self.0, b ^ self.1);
+        let two = fold(c ^ self.1.rotate_left(17), d ^ self.0.rotate_left(31));
+        fold(one ^ e, two ^ self.0.rotate_left(47)) ^ self.1
+    }
+}
+
+/// Makes every bit depend on every other (the finalizer of splitmix64).
+const fn spread(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+/// Both halves of the product.
+#[inline]
+const fn fold(a: u64, b: u64) -> u64 {
+    let [high, low] = halves(a as u128 * b as u128);
+    high ^ low
+}
+
+/// The high and the low 64 bits.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "both halves are taken")]
+pub(crate) const fn halves(bits: u128) -> [u64; 2] {
+    [(bits >> 64) as u64, bits as u64]
+}
+
+impl Key {
+    /// The connection that a frame belongs to, if it is an IP packet.
+    #[inline]
+    pub(crate) fn of(facts: &Facts) -> Option<Key> {
+        let h = facts.headers;
+        let vlan = u64::from(h.vlan().unwrap_or(UNTAGGED));
+        h.is_ip().then(|| Key {
+            lan: facts.lan,
+            wan: facts.wan,
+            ends: (u64::from(facts.ports()) << 32) | u64::from(h.spi),
+            kind: (vlan << 16) | (u64::from(h.protocol) << 8) | u64::from(h.net == Net::V4),
+        })
+    }
+
+    #[inline]
+    pub(crate) fn hash(&self, seed: Seed) -> u64 {
+        let ([a, b], [c, d]) = (halves(self.lan), halves(self.wan));
+        seed.hash([a, b, c, d, self.ends ^ self.kind.rotate_left(35)])
+    }
+
+    /// The ports of the LAN host and of the other.
+    pub(crate) const fn ports(&self) -> (u16, u16) {
+        let [a, b, c, d, ..] = self.ends.to_be_bytes();
+        (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]))
+    }
+
+    /// Whether its protocol has ports.
+    pub(crate) const fn has_ports(&self) -> bool {
+        matches!(self.protocol(), tcp::NUMBER | UDP | SCTP)
+    }
+
+    #[inline]
+    pub(crate) const fn protocol(&self) -> u8 {
+        self.kind.to_be_bytes()[6]
+    }
+
+    /// The headers of a later fragment with what only the first one said: the protocol, which in
+    /// IPv6 may stand behind more extension headers, and the index that tells flows apart.
+    pub(crate) const fn fill_in(&self, headers: &Headers) -> Headers {
+        let [.., a, b, c, d] = self.ends.to_be_bytes();
+        let spi = u32::from_be_bytes([a, b, c, d]);
+        Headers { protocol: self.protocol(), spi, ..*headers }
+    }
+}

@@ -1,0 +1,24 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+#![deny(clippy::float_arithmetic)]
+
+mod classifier;
+mod entry;
+mod facts;
+mod fields;
+mod flows;
+mod fragments;
+mod hosts;
+mod index;
+mod key;
+mod ranges;
+mod rules;
+mod sets;
+mod spec;
+mod steps;
+
+pub use classifier::{Classifier, Counters, Explained, Limits};
+pub use hosts::{Event, Owner};
+pub use index::Index;
+pub use key::Seed;
+pub use spec::{By, Class, Each, From, Raw, Rule, Spec, Target, When};
