@@ -1,5 +1,5 @@
-//! Sets of addresses: blocks merged into sorted ranges, so that "covers" and "overlaps" of thousands
-//! of blocks are quick; and the named groups of a policy.
+//! Sets of addresses: blocks merged into sorted ranges, so that "covers" and "overlaps" of
+//! thousands of blocks are quick; and the named groups of a policy.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -46,6 +46,16 @@ impl Addresses {
     #[must_use]
     pub fn blocks(&self) -> &[Prefix] {
         &self.blocks
+    }
+
+    /// Whether `address` is one of them.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let (ranges, bits) = match address {
+            IpAddr::V4(v4) => (&self.v4, u128::from(v4.to_bits())),
+            IpAddr::V6(v6) => (&self.v6, v6.to_bits()),
+        };
+        covers(ranges, &[(bits, bits)])
     }
 
     /// Whether every address of `other` is in this set.

@@ -1,4 +1,5 @@
-//! Amounts that may differ by direction (`{ down = ..., up = ... }`) and may be a part of the parent's.
+//! Amounts that may differ by direction (`{ down = ..., up = ... }`) and may be a part of the
+//! parent's.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,5 +1,5 @@
-//! Rows of comma-separated values (RFC 4180), from bytes: a row that is not text is a bad row, not a
-//! bad file.
+//! Rows of comma-separated values (RFC 4180), from bytes: a row that is not text is a bad row, not
+//! a bad file.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -1,5 +1,6 @@
-//! What changes from one policy to another, in the policy's own words and by the path of the class. It
-//! compares what the policies mean (the plans), so that another way to write the same is no change.
+//! What changes from one policy to another, in the policy's own words and by the path of the class.
+//! It compares what the policies mean (the plans), so that another way to write the same is no
+//! change.
 
 use std::collections::BTreeMap;
 

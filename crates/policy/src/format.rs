@@ -1,5 +1,6 @@
-//! `weir fmt`: one way to write a policy. Comments and the order of classes stay (the order decides);
-//! words get their canonical order, values their shortest form, and tables one empty line between them.
+//! `weir fmt`: one way to write a policy. Comments and the order of classes stay (the order
+//! decides); words get their canonical order, values their shortest form, and tables one empty line
+//! between them.
 
 use toml_edit::{DocumentMut, Item, KeyMut, Table, Value};
 use weir_units::{Bytes, Rate, Span};
@@ -124,7 +125,8 @@ fn shortest(name: &str, text: &str) -> String {
     text.to_owned()
 }
 
-/// No blanks at line ends, one empty line before a table, none at the start, one line end at the end.
+/// No blanks at line ends, one empty line before a table, none at the start, one line end at the
+/// end.
 fn lines(text: &str) -> String {
     let mut out: Vec<&str> = Vec::new();
     for line in text.lines().map(str::trim_end) {

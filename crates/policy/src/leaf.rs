@@ -1,5 +1,6 @@
-//! What happens to the frames of a leaf while they wait and when they leave: queue, AQM, sessions, TCP,
-//! marking and policing. A leaf that does not say a word takes it from the nearest class above that does.
+//! What happens to the frames of a leaf while they wait and when they leave: queue, AQM, sessions,
+//! TCP, marking and policing. A leaf that does not say a word takes it from the nearest class above
+//! that does.
 
 use weir_units::{Bytes, Rate, Span, dscp};
 
@@ -29,7 +30,8 @@ pub struct LeafWords {
 }
 
 impl LeafWords {
-    /// These words, and those of `above` where these say nothing. Sessions and policing are a class's own.
+    /// These words, and those of `above` where these say nothing. Sessions and policing are a
+    /// class's own.
     #[must_use]
     pub fn or(&self, above: &LeafWords) -> LeafWords {
         LeafWords {

@@ -64,8 +64,8 @@ pub(crate) const WORDS: [&str; 8] =
 
 const RATE: &str = "a rate such as \"100mbit\"";
 
-/// Reads one link. What is missing is replaced by a placeholder, so that the classes can be checked all
-/// the same; the problems say that the policy cannot be used.
+/// Reads one link. What is missing is replaced by a placeholder, so that the classes can be checked
+/// all the same; the problems say that the policy cannot be used.
 pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<Link> {
     let what = format!("link \"{name}\"");
     let mut table = entry.table(&what, problems)?;
@@ -172,8 +172,8 @@ fn overhead(entry: Entry<'_>, problems: &mut Problems) -> Option<i16> {
     number
 }
 
-/// Downstream stays 3 % below the line unless told otherwise, so that the queue forms here and not at
-/// the provider; upstream the box is in front of the line and loses nothing by using all of it.
+/// Downstream stays 3 % below the line unless told otherwise, so that the queue forms here and not
+/// at the provider; upstream the box is in front of the line and loses nothing by using all of it.
 fn margin(entry: Option<Entry<'_>>, problems: &mut Problems) -> Both<u32> {
     let default = Both { down: 970_000, up: 1_000_000 };
     let Some(entry) = entry else { return default };

@@ -1,5 +1,5 @@
-//! One line of `match`: terms divided by commas that must all hold, as in `lan servers, tcp port 873`;
-//! or a table with raw bytes for what has no name.
+//! One line of `match`: terms divided by commas that must all hold, as in `lan servers, tcp port
+//! 873`; or a table with raw bytes for what has no name.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The Plan: a policy for one link, flat and numbered, with nothing left to look up. The engine, the
-//! kernel path and the explanations all read this and nothing else.
+//! The Plan: a policy for one link, flat and numbered, with nothing left to look up. The engine,
+//! the kernel path and the explanations all read this and nothing else.
 
 use weir_units::{Bytes, Prefix, Rate, Span};
 

@@ -1,5 +1,5 @@
-//! Problems are data: each has a place, says what is wrong and how to cure it. Reading never stops at
-//! the first one.
+//! Problems are data: each has a place, says what is wrong and how to cure it. Reading never stops
+//! at the first one.
 
 use std::fmt;
 use std::ops::Range;

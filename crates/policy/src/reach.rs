@@ -1,6 +1,6 @@
-//! Which rules can never be reached, and where rules of different classes overlap. The first rule in
-//! the order of asking wins; a rule that an earlier one covers wholly is a mistake, and a frame that two
-//! classes want is worth a word.
+//! Which rules can never be reached, and where rules of different classes overlap. The first rule
+//! in the order of asking wins; a rule that an earlier one covers wholly is a mistake, and a frame
+//! that two classes want is worth a word.
 
 use crate::matching::When;
 use crate::plan::{Plan, Rule, Target};
@@ -9,8 +9,8 @@ use crate::source::Source;
 
 /// Pairs of rules are compared one by one; beyond this many rules only neighbours in a class are.
 const COMPARED: usize = 4_096;
-/// Pairs of classes that are named before the rest is only counted.
-const NAMED: usize = 12;
+/// Classes that one note names before the rest is only counted.
+const NAMED: usize = 6;
 
 struct Flat<'p> {
     asked: usize,
@@ -52,7 +52,14 @@ pub(crate) fn check(plan: &Plan, source: &Source, problems: &mut Problems) {
                 // a child takes its part of what its parent matches: that is what children are for
                 continue;
             }
-            match relation(&earlier.rule.when, &later.rule.when) {
+            let relation = relation(&earlier.rule.when, &later.rule.when);
+            if !matches!(relation, Relation::Apart | Relation::General)
+                && earlier.asked != later.asked
+                && !classes_meet(plan, earlier, later)
+            {
+                continue;
+            }
+            match relation {
                 Relation::Apart | Relation::General => {}
                 Relation::Covered if covers_frames => {
                     unreachable(plan, earlier, later, source, problems);
@@ -71,6 +78,25 @@ pub(crate) fn check(plan: &Plan, source: &Source, problems: &mut Problems) {
     tell_crossing(plan, &crossing, problems);
 }
 
+/// Whether a frame can satisfy the conditions above both rules: classes in different VLANs have no
+/// frame in common, whatever their children say.
+fn classes_meet(plan: &Plan, earlier: &Flat<'_>, later: &Flat<'_>) -> bool {
+    let above = |flat: &Flat<'_>| {
+        let mut next = plan.asked[flat.asked].within;
+        std::iter::from_fn(move || {
+            let class = &plan.asked[next? as usize];
+            next = class.within;
+            Some(class)
+        })
+    };
+    let meet = |a: &Rule, b: &Rule| fields(&a.when, &b.when).iter().all(|f| f.meets);
+    let any = |rules: &[Rule], rule: &Rule| rules.iter().any(|r| meet(r, rule));
+    above(earlier).all(|class| any(&class.rules, later.rule))
+        && above(later).all(|class| any(&class.rules, earlier.rule))
+        && above(earlier)
+            .all(|a| above(later).all(|b| b.rules.iter().any(|rule| any(&a.rules, rule))))
+}
+
 /// Whether `inner` lies within `outer` in the tree.
 fn is_within(plan: &Plan, inner: usize, outer: usize) -> bool {
     let mut within = plan.asked[inner].within;
@@ -83,7 +109,8 @@ fn is_within(plan: &Plan, inner: usize, outer: usize) -> bool {
     false
 }
 
-/// Whether every frame that comes to the later class would have passed the conditions above the earlier.
+/// Whether every frame that comes to the later class would have passed the conditions above the
+/// earlier.
 fn sees_all(plan: &Plan, earlier: usize, later: usize) -> bool {
     match plan.asked[earlier].within {
         None => true,
@@ -129,21 +156,30 @@ fn partly(plan: &Plan, earlier: &Flat<'_>, later: &Flat<'_>, problems: &mut Prob
     problems.warning(later.rule.place, what, "make them apart, or put the more special one first");
 }
 
+/// One note per later class; of a class and its children only the class is named.
 fn tell_crossing(plan: &Plan, pairs: &[(usize, usize)], problems: &mut Problems) {
-    for &(earlier, later) in pairs.iter().take(NAMED) {
-        let (first, second) =
-            (plan.node(plan.asked[earlier].node), plan.node(plan.asked[later].node));
+    let path = |asked: usize| &*plan.node(plan.asked[asked].node).path;
+    let mut later: Vec<usize> = pairs.iter().map(|(_, later)| *later).collect();
+    later.sort_unstable();
+    later.dedup();
+    for class in later {
+        let all: Vec<&str> =
+            pairs.iter().filter(|(_, l)| *l == class).map(|(earlier, _)| path(*earlier)).collect();
+        let below = |p: &str| {
+            all.iter().any(|q| p.strip_prefix(q).is_some_and(|rest| rest.starts_with('/')))
+        };
+        let mut names: Vec<String> =
+            all.iter().filter(|p| !below(p)).map(|p| format!("\"{p}\"")).collect();
+        let more = names.len().saturating_sub(NAMED);
+        names.truncate(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let what = format!(
-            "\"{}\" overlaps with \"{}\": a frame that both match goes to \"{0}\", which comes first",
-            first.path, second.path
+            "\"{}\" overlaps with {}{more}: a frame that both match goes to the class that is \
+             asked first, which is not this one",
+            path(class),
+            names.join(", ")
         );
-        problems.add(Severity::Note, second.place, what, "");
-    }
-    if let Some(&(_, later)) = pairs.get(NAMED) {
-        let more = pairs.len() - NAMED;
-        let place = plan.node(plan.asked[later].node).place;
-        let what = format!("{more} more pairs of classes overlap; the first in the file wins");
-        problems.add(Severity::Note, place, what, "");
+        problems.add(Severity::Note, plan.node(plan.asked[class].node).place, what, "");
     }
 }
 

@@ -1,5 +1,5 @@
-//! Walks a parsed TOML table, word by word: every value is asked for by name, what nobody asked for is
-//! reported with the nearest known word, and a value of the wrong kind says what was expected.
+//! Walks a parsed TOML table, word by word: every value is asked for by name, what nobody asked for
+//! is reported with the nearest known word, and a value of the wrong kind says what was expected.
 
 use std::ops::Range;
 use std::str::FromStr;

@@ -1,8 +1,10 @@
-//! From words to numbers: parts become rates, defaults become values, and what can never work is said.
+//! From words to numbers: parts become rates, defaults become values, and what can never work is
+//! said.
 //!
-//! Rates go down where they are parts of the parent's (`40%`), and up where a class says none: it then
-//! promises what its children promise. Weights default to rates; classes without one share evenly what
-//! their parent has not promised, so that the weights of siblings add up to the parent's rate.
+//! Rates go down where they are parts of the parent's (`40%`), and up where a class says none: it
+//! then promises what its children promise. Weights default to rates; classes without one share
+//! evenly what their parent has not promised, so that the weights of siblings add up to the
+//! parent's rate.
 
 use weir_units::{Prefix, Rate, limits};
 
@@ -80,7 +82,11 @@ struct Above {
 
 impl<'a> Build<'a> {
     fn root(&mut self) {
-        let rate = self.link.line.zip(self.link.margin).map(|(line, part)| line.part(part));
+        let rate = self
+            .link
+            .line
+            .zip(self.link.margin)
+            .map(|(line, part)| line.part(part).max(Rate::from_bps(1)));
         let shares = rate.map(|r| Shares { rate: r, ceil: r, weight: 1, burst: None });
         let enforce = self.link.enforce;
         let words = LeafWords::default();

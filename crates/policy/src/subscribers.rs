@@ -1,4 +1,5 @@
-//! `[subscribers]`: a table of customers, one leaf each. A bad row is named and set aside; the others count.
+//! `[subscribers]`: a table of customers, one leaf each. A bad row is named and set aside; the
+//! others count.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,4 +1,5 @@
-//! The classes as a tree: who is whose child, in the order of the file, and what is wrong with that.
+//! The classes as a tree: who is whose child, in the order of the file, and what is wrong with
+//! that.
 
 use std::collections::BTreeMap;
 

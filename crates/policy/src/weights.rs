@@ -1,6 +1,6 @@
-//! Default weights: a class weighs its rate; those without a rate share evenly what their parent has
-//! not promised, and at least a hundredth of it, so that nobody starves for want of a word. Beside
-//! siblings that say a weight they get the smallest weight said.
+//! Default weights: a class weighs its rate; those without a rate share evenly what their parent
+//! has not promised, and at least a hundredth of it, so that nobody starves for want of a word.
+//! Beside siblings that say a weight they get the smallest weight said.
 
 use weir_units::Rate;
 

@@ -89,7 +89,7 @@ fn what_can_never_work_is_said() {
         ),
         (
             "[class.\"/a\"]\nmatch = \"dscp ef\"\n[class.\"/b\"]\nmatch = \"tcp\"\n",
-            "a frame that both match goes to \"/a\"",
+            "\"/b\" overlaps with \"/a\": a frame that both match goes",
         ),
         (
             "[class.\"/a\"]\nmatch = \"up\"\nweight = 3\n[class.\"/b\"]\nmatch = \"down\"\nrate = \"1mbit\"\n",

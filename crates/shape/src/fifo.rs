@@ -82,8 +82,13 @@ impl Fifo {
 
     /// Changes the line from now on.
     pub fn set_line(&mut self, now: Instant, rate: Rate, link: Link) {
-        self.pace.set_rate(rate, now);
+        self.set_rate(now, rate);
         self.link = link;
+    }
+
+    /// Changes the rate from now on.
+    pub fn set_rate(&mut self, now: Instant, rate: Rate) {
+        self.pace.set_rate(rate, now);
     }
 
     /// Everything that waits, first to last, to be given another label.

@@ -1,6 +1,6 @@
-//! What a frame costs on its link. The operator buys a rate that counts IP packets, Ethernet frames or
-//! ATM cells; a shaper that counts something else is wrong by the difference, most of all for small
-//! frames.
+//! What a frame costs on its link. The operator buys a rate that counts IP packets, Ethernet frames
+//! or ATM cells; a shaper that counts something else is wrong by the difference, most of all for
+//! small frames.
 
 use weir_units::Bytes;
 

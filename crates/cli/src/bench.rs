@@ -1,0 +1,116 @@
+//! `weir bench`: how fast weir is on this machine. Rounds of all measurements are interleaved and
+//! medians are printed, since machines are noisy; what must not grow is held by counted
+//! instructions (`cargo x bench --count`), which no neighbour can touch.
+
+mod classify;
+mod policy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::files;
+use crate::out::{Out, problem};
+use crate::table::Table;
+
+#[derive(clap::Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// Who a frame belongs to: frames of known flows, of new flows, and reading headers
+    Classify(classify::Args),
+    /// Reading and checking a policy with its table of subscribers
+    Policy(policy::Args),
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    match &args.what {
+        What::Classify(args) => classify::run(args),
+        What::Policy(args) => policy::run(args),
+    }
+}
+
+/// A stop watch; the only place of the command that reads a clock.
+pub(crate) fn timed(work: impl FnOnce()) -> Duration {
+    #[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
+    let start = std::time::Instant::now();
+    work();
+    start.elapsed()
+}
+
+/// Nanoseconds per piece of work.
+pub(crate) fn per(time: Duration, pieces: usize) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a figure to be read")]
+    {
+        time.as_nanos() as f64 / pieces.max(1) as f64
+    }
+}
+
+/// Figures of several rounds under the name of their metric.
+pub(crate) struct Figures {
+    names: Vec<&'static str>,
+    rounds: Vec<Vec<f64>>,
+}
+
+impl Figures {
+    pub(crate) fn new(names: &[&'static str]) -> Figures {
+        Figures { names: names.to_vec(), rounds: vec![Vec::new(); names.len()] }
+    }
+
+    pub(crate) fn add(&mut self, name: &str, figure: f64) {
+        if let Some(at) = self.names.iter().position(|n| *n == name) {
+            self.rounds[at].push(figure);
+        }
+    }
+
+    /// Median and smallest of a metric.
+    fn of(&self, at: usize) -> Option<(f64, f64)> {
+        let mut sorted = self.rounds[at].clone();
+        sorted.sort_by(f64::total_cmp);
+        Some((*sorted.get(sorted.len() / 2)?, *sorted.first()?))
+    }
+
+    /// Prints the table and writes the medians as JSON.
+    pub(crate) fn show(&self, title: &str, json: Option<&Path>) -> ExitCode {
+        let mut out = Out::new();
+        out.line(title);
+        let mut table = Table::new(&["metric", "median", "least"]);
+        let mut metrics = Map::new();
+        for (at, name) in self.names.iter().enumerate() {
+            let Some((median, least)) = self.of(at) else { continue };
+            table.row(vec![(*name).to_owned(), format!("{median:.1}"), format!("{least:.1}")]);
+            metrics.insert((*name).to_owned(), Value::from((median * 10.0).round() / 10.0));
+        }
+        let text = format!("{:#}\n", json!({ "metrics": metrics }));
+        match json {
+            Some(file) if file.as_os_str() == "-" => {
+                let mut only = Out::new();
+                only.text(&text);
+                return only.end();
+            }
+            Some(file) => {
+                if let Err(error) = std::fs::write(file, text) {
+                    return problem(&format!("{}: {}", file.display(), files::why(&error)));
+                }
+            }
+            None => {}
+        }
+        table.lines().iter().for_each(|line| out.line(line));
+        out.end()
+    }
+}
+
+/// Where figures go besides the table.
+#[derive(clap::Args)]
+pub(crate) struct Json {
+    /// Write the medians as JSON to this file ("-": standard output, instead of the table)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}

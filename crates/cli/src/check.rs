@@ -1,0 +1,63 @@
+//! `weir check FILE`: is the policy right, and what does it come to?
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use weir_policy::plan::{Kind, Target};
+use weir_policy::{Plan, Reading};
+
+use crate::out::{Out, problem};
+use crate::{files, problems};
+
+pub(crate) fn run(file: &Path, quiet: bool) -> ExitCode {
+    let reading = match files::policy(file) {
+        Ok(reading) => reading,
+        Err(why) => return problem(&why),
+    };
+    problems::print(&reading);
+    if reading.is_at_fault() {
+        return ExitCode::from(1);
+    }
+    if !quiet {
+        let mut out = Out::new();
+        for plan in &reading.plans {
+            out.line(&summary(&reading, plan));
+        }
+        out.line("a frame goes to the first class that matches it; a class's children are asked before it");
+        return out.end();
+    }
+    ExitCode::SUCCESS
+}
+
+/// One link in a line.
+fn summary(reading: &Reading, plan: &Plan) -> String {
+    let root = plan.nodes[0].shares;
+    let count =
+        |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
+    let rows = reading.policy.subscribers.as_ref().map_or(0, |s| s.rows.len());
+    let classes = plan.nodes.iter().skip(1).filter(|n| !n.path.ends_with(')')).count() - rows;
+    let made: u32 = plan
+        .nodes
+        .iter()
+        .map(|n| if let Kind::Each(each) = &n.kind { each.count } else { 0 })
+        .sum();
+    let rules =
+        plan.asked.iter().filter(|a| a.target != Target::Subscriber).map(|a| a.rules.len()).sum();
+    let mut parts = vec![count(classes, "class", "classes"), count(rules, "rule", "rules")];
+    if rows > 0 {
+        parts.push(count(rows, "subscriber", "subscribers"));
+    }
+    if made > 0 {
+        parts.push(format!("up to {made} leaves made at run time"));
+    }
+    format!(
+        "{}: fine; link {} ({} | {}) shaped to {} down and {} up; {}",
+        reading.sources[0].name(),
+        plan.name,
+        plan.lan,
+        plan.wan,
+        root.down.rate,
+        root.up.rate,
+        parts.join(", ")
+    )
+}

@@ -1,0 +1,89 @@
+//! `weir explain FILE --packet '...'`: which class, by which rule, and who limits it. The engine
+//! itself answers, with the tables that would carry the traffic.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use weir_engine::{Config, Engine, Planner};
+use weir_packet::{Build, Pool, Side};
+use weir_policy::{Plan, Reading};
+use weir_units::Instant;
+
+use crate::out::{Out, problem};
+use crate::{Port, files, problems};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The policy
+    file: PathBuf,
+    /// The packet, as in 'udp 10.0.0.5:5060 > 192.0.2.1:5060 dscp ef'
+    #[arg(short, long)]
+    packet: String,
+    /// The port that it comes in on
+    #[arg(long, value_enum, default_value_t = Port::Lan)]
+    from: Port,
+    /// The link, when the policy has several
+    #[arg(long)]
+    link: Option<String>,
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let bytes = match args.packet.parse::<Build>() {
+        Ok(build) => build.to_vec(),
+        Err(wrong) => return problem(&format!("the packet cannot be read: {wrong}")),
+    };
+    let (reading, plan) = match plan(&args.file, args.link.as_deref()) {
+        Ok(found) => found,
+        Err(code) => return code,
+    };
+    let side = match args.from {
+        Port::Lan => Side::Lan,
+        Port::Wan => Side::Wan,
+    };
+    match trace(&reading, plan, side, &bytes) {
+        Ok(lines) => {
+            let mut out = Out::new();
+            lines.iter().for_each(|line| out.line(line));
+            out.end()
+        }
+        Err(why) => problem(&why),
+    }
+}
+
+/// The way of a packet in words.
+pub(crate) fn trace(
+    reading: &Reading,
+    plan: usize,
+    side: Side,
+    bytes: &[u8],
+) -> Result<Vec<String>, String> {
+    let plan = &reading.plans[plan];
+    let change = Planner::new().prepare(plan).map_err(|e| e.to_string())?;
+    let config = Config { queue_frames: 1, flows: 8, seed: 0 };
+    let engine = Engine::new(config, Pool::new(1, 1), change, Instant::ZERO);
+    let trace = engine.trace(plan, side, bytes);
+    Ok(trace.words(plan, |place| reading.position(place)))
+}
+
+/// Reads a policy that is to be used, and finds the link. Rows that were set aside are said; the
+/// rest counts.
+pub(crate) fn plan(file: &Path, link: Option<&str>) -> Result<(Reading, usize), ExitCode> {
+    let reading = files::policy(file).map_err(|why| problem(&why))?;
+    if reading.is_at_fault() {
+        problems::print(&reading);
+    }
+    if reading.plans.is_empty() {
+        return Err(ExitCode::from(1));
+    }
+    let found = match link {
+        Some(name) => reading.plans.iter().position(|p| p.name == name),
+        None => (reading.plans.len() == 1).then_some(0),
+    };
+    match found {
+        Some(at) => Ok((reading, at)),
+        None => {
+            let names: Vec<&str> = reading.plans.iter().map(|p: &Plan| p.name.as_str()).collect();
+            Err(problem(&format!("say which link with --link: {}", names.join(", "))))
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! `weir fmt FILE`: the policy in its canonical form, written back in one step or not at all.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use weir_units::limits;
+
+use crate::files;
+use crate::out::{Out, problem, say};
+
+/// What to do with the canonical form.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Write,
+    Check,
+    Show,
+}
+
+pub(crate) fn run(file: &Path, mode: Mode) -> ExitCode {
+    let name = file.display();
+    let text = match files::read(file, limits::POLICY_BYTES).map(String::from_utf8) {
+        Ok(Ok(text)) => text,
+        Ok(Err(_)) => return problem(&format!("{name}: it is not text (UTF-8)")),
+        Err(why) => return problem(&format!("{name}: {why}")),
+    };
+    let neat = match weir_policy::format(&text) {
+        Ok(neat) => neat,
+        Err(why) => {
+            say(&format!(
+                "{name} stays as it is, for it is not TOML:\n{why}\n`weir check {name}` says it all"
+            ));
+            return ExitCode::from(1);
+        }
+    };
+    match mode {
+        Mode::Show => {
+            let mut out = Out::new();
+            out.text(&neat);
+            out.end()
+        }
+        Mode::Check if neat != text => {
+            say(&format!("{name} is not in canonical form; `weir fmt {name}` writes it"));
+            ExitCode::from(1)
+        }
+        Mode::Write if neat != text => match replace(file, &neat) {
+            Ok(()) => {
+                let mut out = Out::new();
+                out.line(&format!("{name}: written in canonical form"));
+                out.end()
+            }
+            Err(why) => problem(&format!("{name} stays as it is: {}", files::why(&why))),
+        },
+        Mode::Check | Mode::Write => ExitCode::SUCCESS,
+    }
+}
+
+/// Writes beside the file and renames, so that a full disk or a crash leaves the old one whole.
+fn replace(file: &Path, text: &str) -> std::io::Result<()> {
+    // a link stays a link
+    let file = fs::canonicalize(file)?;
+    let beside = file.with_extension(format!("weir-fmt-{}", std::process::id()));
+    let written = fs::write(&beside, text)
+        .and_then(|()| fs::set_permissions(&beside, fs::metadata(&file)?.permissions()))
+        .and_then(|()| fs::File::open(&beside)?.sync_all())
+        .and_then(|()| fs::rename(&beside, &file));
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}

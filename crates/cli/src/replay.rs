@@ -1,0 +1,366 @@
+//! `weir replay CAPTURE --policy FILE`: a capture's frames through the real engine, at the
+//! capture's own pace but in virtual time, and the books afterwards.
+
+use std::fs::File;
+use std::io::{BufReader, IsTerminal as _, Read};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+use weir_engine::{Config, Count, Counters, Engine, Planner, Report, Row};
+use weir_io::{Capture, to_ethernet};
+use weir_packet::{Burst, Headers, Pool, Reason, Side};
+use weir_policy::Plan;
+use weir_units::{Instant, Prefix, Rate, Span};
+
+use crate::out::{Out, problem, say};
+use crate::sides::Sides;
+use crate::table::{Table, grouped};
+use crate::{explain, files};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A pcap or pcapng file (Ethernet, raw IP or Linux cooked)
+    capture: PathBuf,
+    /// The policy
+    #[arg(short, long)]
+    policy: PathBuf,
+    /// Addresses on the LAN side [default: private ones and those the policy calls LAN]
+    #[arg(long, value_name = "BLOCK")]
+    lan: Vec<Prefix>,
+    /// The link, when the policy has several
+    #[arg(long)]
+    link: Option<String>,
+    /// Frames that wait in front of each port at most
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    queue: u32,
+    /// Makes hashes and thereby the whole run repeatable
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Write the result as JSON to this file ("-": standard output, instead of the table)
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// What went through.
+#[derive(Default)]
+pub(crate) struct Run {
+    frames: u64,
+    /// Records that are of no kind that can be sent over Ethernet.
+    foreign: u64,
+    /// Frames of which the capture has only the beginning.
+    cut: u64,
+    guessed: u64,
+    first: Option<Instant>,
+    last: Instant,
+    end: Instant,
+    trouble: Option<String>,
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let (reading, at) = match explain::plan(&args.policy, args.link.as_deref()) {
+        Ok(found) => found,
+        Err(code) => return code,
+    };
+    let plan = &reading.plans[at];
+    let name = args.capture.display().to_string();
+    let file = match File::open(&args.capture) {
+        Ok(file) => file,
+        Err(error) => return problem(&format!("{name}: {}", files::why(&error))),
+    };
+    if file.metadata().is_ok_and(|about| about.is_dir()) {
+        return problem(&format!("{name}: it is a directory, not a file"));
+    }
+    let capture = match Capture::open(BufReader::with_capacity(1 << 18, file)) {
+        Ok(capture) => capture,
+        Err(error) => return problem(&format!("{name}: {error}")),
+    };
+    let result = replay(capture, plan, args.queue as usize, args.seed, &args.lan, &mut |_, _| {});
+    let (run, engine) = match result {
+        Ok(result) => result,
+        Err(why) => return problem(&why),
+    };
+    let report = Report::of(&engine, plan);
+    let printed = print(args, &name, plan, &run, &report);
+    match &run.trouble {
+        // what came before the fault has been counted and shown
+        Some(why) => {
+            say(&format!("weir: {name}: {why}"));
+            ExitCode::from(1)
+        }
+        None if reading.is_at_fault() && printed == ExitCode::SUCCESS => ExitCode::from(1),
+        None => printed,
+    }
+}
+
+/// Feeds every frame to an engine and lets it finish.
+pub(crate) fn replay(
+    mut capture: Capture<impl Read>,
+    plan: &Plan,
+    queue: usize,
+    seed: u64,
+    lan: &[Prefix],
+    each_second: &mut dyn FnMut(u64, &Engine),
+) -> Result<(Run, Engine), String> {
+    let change = Planner::new().prepare(plan).map_err(|e| e.to_string())?;
+    let config = Config { queue_frames: queue, seed: u128::from(seed), ..Config::default() };
+    // two queues and a burst; a buffer takes what a capture of a host may have: segments of 64 KB
+    let pool = Pool::new(2 * queue + 64, usize::from(u16::MAX));
+    let mut engine = Engine::new(config, pool, change, Instant::ZERO);
+    let mut sides = Sides::new(lan, plan);
+    let mut run = Run::default();
+    let mut burst = Burst::new();
+    let mut bytes = Vec::new();
+    let mut second = 0;
+    let show_progress = std::io::stderr().is_terminal();
+    loop {
+        let record = match capture.next() {
+            Ok(Some(record)) => record,
+            Ok(None) => break,
+            Err(error) => {
+                run.trouble = Some(error.to_string());
+                break;
+            }
+        };
+        if to_ethernet(record.link, record.bytes, &mut bytes).is_none() {
+            run.foreign += 1;
+            continue;
+        }
+        // of a frame that the capture cut short, the missing bytes are as good as any
+        let missing = (record.original_len as usize).saturating_sub(record.bytes.len());
+        run.cut += u64::from(missing > 0);
+        bytes.resize((bytes.len() + missing).min(usize::from(u16::MAX)), 0);
+        let first = *run.first.get_or_insert(record.at);
+        let now = Instant::ZERO + record.at.since(first);
+        run.last = run.last.max(now);
+        let headers = Headers::parse(&bytes);
+        let side = sides.of(&headers, &bytes);
+        while run.last >= Instant::ZERO + Span::from_secs(second + 1) {
+            second += 1;
+            leave_until(&mut engine, Instant::ZERO + Span::from_secs(second));
+            each_second(second, &engine);
+        }
+        leave_until(&mut engine, run.last);
+        if let Some(frame) = engine.pool_mut().fill(&bytes)
+            && let Err(frame) = burst.push(frame)
+        {
+            engine.pool_mut().give(frame);
+        }
+        engine.receive(run.last, side, &mut burst);
+        engine.age(run.last);
+        run.frames += 1;
+        if show_progress && run.frames.is_multiple_of(1 << 20) {
+            say(&format!("... {} frames, {} of the capture", grouped(run.frames), run.last));
+        }
+    }
+    if run.trouble.is_none() {
+        run.trouble = capture.truncated().map(ToString::to_string);
+    }
+    run.end = leave_until(&mut engine, Instant::MAX).max(run.last);
+    each_second(second + 1, &engine);
+    run.guessed = sides.guessed;
+    Ok((run, engine))
+}
+
+/// Lets leave what may leave up to `until`; returns when the last frame left.
+fn leave_until(engine: &mut Engine, until: Instant) -> Instant {
+    let mut out = Burst::new();
+    let mut last = Instant::ZERO;
+    while let Some(at) = engine.next_wakeup().filter(|at| *at <= until) {
+        let waiting = engine.pool().free();
+        for side in [Side::Lan, Side::Wan] {
+            engine.transmit(at, side, &mut out);
+            while let Some(frame) = out.pop() {
+                last = at;
+                engine.pool_mut().give(frame);
+            }
+        }
+        if engine.pool().free() == waiting {
+            // an engine that says "now" and sends nothing would keep us here for ever
+            break;
+        }
+    }
+    last
+}
+
+fn print(args: &Args, name: &str, plan: &Plan, run: &Run, report: &Report) -> ExitCode {
+    let mut out = Out::new();
+    if let Some(file) = &args.json {
+        let text = format!("{:#}\n", to_json(name, args, plan, run, report));
+        if file.as_os_str() == "-" {
+            out.text(&text);
+            return out.end();
+        }
+        if let Err(error) = std::fs::write(file, text) {
+            return problem(&format!("{}: {}", file.display(), files::why(&error)));
+        }
+    }
+    for line in lines(name, plan, run, report) {
+        out.line(&line);
+    }
+    out.end()
+}
+
+/// The result as a person reads it.
+pub(crate) fn lines(name: &str, plan: &Plan, run: &Run, report: &Report) -> Vec<String> {
+    let time = run.last.since(Instant::ZERO);
+    let mut lines = vec![
+        format!("{name}: {} frames in {}", grouped(run.frames), seconds(time)),
+        format!(
+            "link {}: {} down, {} up, each one queue in the order of arrival",
+            plan.name, plan.nodes[0].shares.down.rate, plan.nodes[0].shares.up.rate
+        ),
+        "classes are counted and not yet held to their rates; delay is mean / longest".to_owned(),
+        String::new(),
+    ];
+    let mut table = Table::new(&[
+        "class",
+        "down: frames",
+        "bytes",
+        "rate",
+        "delay ms",
+        "dropped",
+        "up: frames",
+        "bytes",
+        "rate",
+        "delay ms",
+        "dropped",
+    ]);
+    for row in report.rows.iter().filter(|row| !row.is_silent() || row.depth == 0) {
+        let mut cells = vec![format!("{}{}", "  ".repeat(usize::from(row.depth)), row.path)];
+        for side in [Side::Wan, Side::Lan] {
+            let counters = row.from(side);
+            cells.push(grouped(counters.sent.frames));
+            cells.push(grouped(counters.sent.bytes));
+            cells.push(rate(counters.sent.bytes, time));
+            cells.push(delay(counters));
+            cells.push(grouped(counters.dropped_in_all().frames));
+        }
+        table.row(cells);
+    }
+    lines.extend(table.lines());
+    let silent = report.rows.iter().filter(|row| row.is_silent() && row.is_leaf).count();
+    if silent > 0 {
+        lines.push(format!("({silent} leaves got no frame)"));
+    }
+    lines.push(String::new());
+    lines.extend(why_dropped(report));
+    lines.extend(remarks(run));
+    lines
+}
+
+/// Which frames went no further, and why.
+fn why_dropped(report: &Report) -> Vec<String> {
+    let mut lines = Vec::new();
+    for row in report.rows.iter().filter(|row| row.is_leaf) {
+        for (side, way) in [(Side::Wan, "down"), (Side::Lan, "up")] {
+            for reason in Reason::all() {
+                let count = row.from(side).dropped[reason.index()];
+                if count.frames > 0 {
+                    lines.push(format!(
+                        "{} {way}: {} frames ({} bytes) dropped, {}: {}",
+                        row.path,
+                        grouped(count.frames),
+                        grouped(count.bytes),
+                        reason.name(),
+                        reason.meaning()
+                    ));
+                }
+            }
+        }
+    }
+    if lines.is_empty() {
+        lines.push("nothing was dropped".to_owned());
+    }
+    lines
+}
+
+/// What a reader must know to trust the numbers.
+fn remarks(run: &Run) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut add = |count: u64, text: &str| {
+        if count > 0 {
+            lines.push(format!("{} {text}", grouped(count)));
+        }
+    };
+    add(run.cut, "frames are cut short in the capture; they count with their full length");
+    add(run.foreign, "records are of a kind that does not travel over Ethernet, and were left out");
+    add(
+        run.guessed,
+        "frames told nothing about their side and count as coming from the LAN (see --lan)",
+    );
+    let late = run.end.since(run.last);
+    if late > Span::from_ms(1) {
+        lines.push(format!(
+            "the last frame left {} after it came: the link was full",
+            seconds(late)
+        ));
+    }
+    lines
+}
+
+fn rate(bytes: u64, time: Span) -> String {
+    if time == Span::ZERO || bytes == 0 {
+        return "-".to_owned();
+    }
+    let bits = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(time.ns());
+    let bits = u64::try_from(bits).unwrap_or(u64::MAX);
+    // three digits are enough for the eye
+    let step = 10u64.pow(bits.max(1).ilog10().saturating_sub(2));
+    Rate::from_bps(bits / step * step).to_string()
+}
+
+/// Mean and longest delay in milliseconds.
+fn delay(counters: &Counters) -> String {
+    if counters.sent.frames == 0 {
+        return "-".to_owned();
+    }
+    let ms = |span: Span| format!("{}.{}", span.ns() / 1_000_000, span.ns() / 100_000 % 10);
+    let mean = counters.delay.mean(counters.sent.frames);
+    format!("{} / {}", ms(mean), ms(Span::from_ns(counters.delay.max_ns)))
+}
+
+/// A time to the millisecond.
+fn seconds(time: Span) -> String {
+    let ms = time.ns() / 1_000_000;
+    format!("{}.{:03} s", ms / 1_000, ms % 1_000)
+}
+
+fn to_json(name: &str, args: &Args, plan: &Plan, run: &Run, report: &Report) -> Value {
+    let count = |c: Count| json!({ "frames": c.frames, "bytes": c.bytes });
+    let direction = |c: &Counters| {
+        let dropped: serde_json::Map<String, Value> = Reason::all()
+            .map(|reason| (reason.name().to_owned(), count(c.dropped[reason.index()])))
+            .collect();
+        json!({
+            "received": count(c.received),
+            "sent": count(c.sent),
+            "held": count(c.held),
+            "delay_ns_mean": c.delay.mean(c.sent.frames).ns(),
+            "delay_ns_max": c.delay.max_ns,
+            "dropped": dropped,
+        })
+    };
+    let class = |row: &Row| {
+        json!({
+            "class": row.path,
+            "leaf": row.is_leaf,
+            "down": direction(row.from(Side::Wan)),
+            "up": direction(row.from(Side::Lan)),
+        })
+    };
+    json!({
+        "capture": name,
+        "policy": args.policy.display().to_string(),
+        "link": plan.name,
+        "seed": args.seed,
+        "frames": run.frames,
+        "cut_frames": run.cut,
+        "foreign_records": run.foreign,
+        "guessed_sides": run.guessed,
+        "duration_ns": run.last.ns(),
+        "last_frame_left_ns": run.end.ns(),
+        "trouble": run.trouble,
+        "classes": report.rows.iter().map(class).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,112 @@
+//! What a new policy changes in a running engine, made ready off the packet thread: tables that are
+//! swapped in, memory for new leaves, and the list of leaves that are gone.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use weir_classify::Index;
+use weir_policy::Both;
+use weir_policy::plan::NodeId;
+use weir_shape::Link;
+use weir_units::Rate;
+
+use crate::ledger::Chunk;
+
+/// A policy made ready for [`Engine::apply`](crate::Engine::apply).
+#[derive(Debug)]
+pub struct Change {
+    pub(crate) index: Option<Index>,
+    pub(crate) old: Option<Index>,
+    pub(crate) link: Link,
+    pub(crate) line: Both<Rate>,
+    pub(crate) chunks: Vec<Chunk>,
+    /// Leaves that the new policy does not have; sorted.
+    pub(crate) gone: Vec<Range<u32>>,
+    /// How many of `gone` have been closed, and up to where the next.
+    pub(crate) closed: (usize, u32),
+    /// Where their frames go.
+    pub(crate) rest: u32,
+    pub(crate) layout: Arc<Layout>,
+}
+
+impl Change {
+    /// Which node of the plan is which leaf of the engine.
+    #[must_use]
+    pub fn layout(&self) -> Arc<Layout> {
+        self.layout.clone()
+    }
+
+    /// Keeps what was replaced, so that it is freed wherever the change is.
+    pub(crate) fn keep_old(&mut self, index: Index) {
+        self.old = Some(index);
+    }
+
+    pub(crate) fn is_gone(&self, leaf: u32) -> bool {
+        let after = self.gone.partition_point(|range| range.start <= leaf);
+        after > 0 && self.gone[after - 1].contains(&leaf)
+    }
+}
+
+/// Which node of a plan has which number in the engine. A class keeps its number from policy to
+/// policy as long as it keeps its path (or says what it `was`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// The number of each node of the plan.
+    pub(crate) slots: Vec<u32>,
+    /// First leaf and count of the nodes that make leaves.
+    pub(crate) each: BTreeMap<NodeId, (u32, u32)>,
+    /// The leaf for hosts beyond the count, by asked class; the link's default leaf for other
+    /// classes.
+    pub(crate) others: Vec<u32>,
+    /// The rule numbers of classify: which class among those asked, and which of its rules.
+    pub(crate) rules: Vec<(u32, u32)>,
+}
+
+impl Layout {
+    /// The number of a node in the engine.
+    #[must_use]
+    pub fn slot(&self, node: NodeId) -> Option<u32> {
+        self.slots.get(node as usize).copied()
+    }
+
+    /// The leaves that a node may make: first and count.
+    #[must_use]
+    pub fn each(&self, node: NodeId) -> Option<(u32, u32)> {
+        self.each.get(&node).copied()
+    }
+
+    /// The asked class and its rule by the number classify gives.
+    #[must_use]
+    pub fn rule(&self, number: usize) -> Option<(u32, u32)> {
+        self.rules.get(number).copied()
+    }
+}
+
+impl Layout {
+    /// The node that a number stands for: itself, or the class that makes leaves with it.
+    #[must_use]
+    pub fn node_of(&self, slot: u32) -> Option<NodeId> {
+        self.by_slot().find(slot).map(|(node, _)| node)
+    }
+
+    /// The nodes sorted by number, for many look-ups.
+    pub(crate) fn by_slot(&self) -> BySlot {
+        let own = self.slots.iter().zip(0..).map(|(&slot, node)| (slot, 1, node, false));
+        let made = self.each.iter().map(|(&node, &(first, count))| (first, count, node, true));
+        let mut ranges: Vec<(u32, u32, NodeId, bool)> = own.chain(made).collect();
+        ranges.sort_unstable();
+        BySlot(ranges)
+    }
+}
+
+/// Ranges of numbers with their nodes: first, count, node, whether leaves are made with them.
+pub(crate) struct BySlot(Vec<(u32, u32, NodeId, bool)>);
+
+impl BySlot {
+    pub(crate) fn find(&self, slot: u32) -> Option<(NodeId, bool)> {
+        let after = self.0.partition_point(|(first, ..)| *first <= slot);
+        let (first, count, node, made) = *self.0.get(after.checked_sub(1)?)?;
+        (slot - first < count).then_some((node, made))
+    }
+}

@@ -1,0 +1,127 @@
+//! From a plan to what each stage is told: stages know nothing of policies.
+
+use weir_classify as classify;
+use weir_packet::{Net, Side};
+use weir_policy::plan::{Kind, Target};
+use weir_policy::{By, Counts, From, Plan, Raw, Toward, When};
+use weir_shape::{Layer, Link};
+
+use crate::change::Layout;
+
+/// What shape is told of the link.
+pub(crate) fn link(plan: &Plan) -> Link {
+    let layer = match plan.counts {
+        Counts::Ip => Layer::Ip,
+        Counts::Ethernet => Layer::Ethernet,
+        Counts::Wire => Layer::Wire,
+        Counts::Atm => Layer::Atm,
+        Counts::Docsis => Layer::Docsis,
+        Counts::Ptm => Layer::Ptm,
+    };
+    Link { layer, overhead: plan.overhead }
+}
+
+/// What classify is told, and which of its rules is which rule of which asked class.
+pub(crate) fn spec(plan: &Plan, layout: &Layout) -> (classify::Spec, Vec<(u32, u32)>) {
+    let slot = |node: u32| layout.slots[node as usize];
+    let mut spec = classify::Spec { default_leaf: slot(plan.rest), ..classify::Spec::default() };
+    let mut numbers = Vec::new();
+    for (asked, number) in plan.asked.iter().zip(0u32..) {
+        let target = match asked.target {
+            Target::Leaf(leaf) => classify::Target::Leaf(slot(leaf)),
+            Target::Each(node) => each(plan, layout, node),
+            Target::Subscriber => classify::Target::Subscriber { otherwise: slot(plan.rest) },
+        };
+        spec.classes.push(classify::Class { parent: asked.within, target });
+        let is_table = asked.target == Target::Subscriber;
+        for (rule, at) in asked.rules.iter().zip(0u32..) {
+            if names_nobody(&rule.when) {
+                continue;
+            }
+            let when = classify::When { subscriber: is_table, ..when(&rule.when) };
+            spec.rules.push(classify::Rule { class: number, when });
+            numbers.push((number, at));
+        }
+    }
+    spec.subscribers = plan.subscribers.iter().map(|&(block, leaf)| (block, slot(leaf))).collect();
+    (spec, numbers)
+}
+
+/// The leaf that takes what a class's own made leaves do not, by asked class.
+pub(crate) fn others(plan: &Plan, layout: &Layout) -> Vec<u32> {
+    let of = |asked: &weir_policy::plan::Asked| match &plan.node(asked.node).kind {
+        Kind::Each(each) => layout.slots[each.others as usize],
+        Kind::Leaf | Kind::Interior => layout.slots[plan.rest as usize],
+    };
+    plan.asked.iter().map(of).collect()
+}
+
+fn each(plan: &Plan, layout: &Layout, node: u32) -> classify::Target {
+    let (Kind::Each(each), Some(&(first_leaf, count))) =
+        (&plan.node(node).kind, layout.each.get(&node))
+    else {
+        // a plan never says so
+        return classify::Target::Leaf(layout.slots[plan.rest as usize]);
+    };
+    let by = match each.by {
+        By::LanHost => classify::By::LanHost,
+        By::WanHost => classify::By::WanHost,
+        By::LanPrefix { v4, v6 } => classify::By::LanPrefix { v4, v6 },
+        By::WanPrefix { v4, v6 } => classify::By::WanPrefix { v4, v6 },
+        By::LanMac => classify::By::LanMac,
+        By::Vlan => classify::By::Vlan,
+    };
+    classify::Target::Each(classify::Each {
+        by,
+        first_leaf,
+        count,
+        idle: each.age,
+        overflow_leaf: layout.slots[each.others as usize],
+    })
+}
+
+/// A group without addresses: nothing matches it, while to classify no address means any.
+fn names_nobody(when: &When) -> bool {
+    [&when.lan, &when.wan, &when.host].into_iter().flatten().any(|set| set.blocks().is_empty())
+}
+
+fn when(said: &When) -> classify::When {
+    let blocks = |set: &Option<std::sync::Arc<weir_policy::Addresses>>| {
+        set.as_ref().map_or_else(Vec::new, |s| s.blocks().to_vec())
+    };
+    classify::When {
+        lan: blocks(&said.lan),
+        wan: blocks(&said.wan),
+        host: blocks(&said.host),
+        lan_port: said.lan_port,
+        wan_port: said.wan_port,
+        port: said.port,
+        protocol: said.protocol,
+        dscp: said.dscp,
+        vlan: said.vlan,
+        untagged: said.untagged,
+        lan_mac: said.lan_mac,
+        wan_mac: said.wan_mac,
+        mac: said.mac,
+        length: said.length,
+        side: said.toward.map(|toward| match toward {
+            // what travels towards the LAN came in from the WAN
+            Toward::Lan => Side::Wan,
+            Toward::Wan => Side::Lan,
+        }),
+        ethertype: said.ethertype,
+        net: None::<Net>,
+        subscriber: false,
+        raw: said.raw.iter().map(raw).collect(),
+    }
+}
+
+fn raw(said: &Raw) -> classify::Raw {
+    let from = match said.from {
+        From::Frame => classify::From::Frame,
+        From::Ip => classify::From::Net,
+        From::Transport => classify::From::Transport,
+        From::Payload => classify::From::Payload,
+    };
+    classify::Raw { from, at: said.at, length: said.length, value: said.value, mask: said.mask }
+}

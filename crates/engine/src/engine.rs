@@ -1,0 +1,249 @@
+//! The engine of one link: its state, and the few calls that are its contract. The path of a frame
+//! through it is in turn.rs.
+
+use std::sync::Arc;
+
+use weir_classify::{Classifier, Event, Limits, Seed};
+use weir_packet::{Headers, Label, Pool, Side};
+use weir_shape::Fifo;
+use weir_units::limits::{BURST_FRAMES, FLOWS};
+use weir_units::{Bytes, Instant, Rate};
+
+use crate::change::{Change, Layout};
+use crate::ledger::{Counters, Ledger};
+use crate::planner::CHUNKS;
+
+/// The number of the link itself among the nodes.
+pub const LINK: u32 = 0;
+
+/// How much a link may hold, decided once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Frames that wait for one port at most.
+    pub queue_frames: usize,
+    /// Connections that are remembered.
+    pub flows: usize,
+    /// Makes the hash of flows unpredictable; the same seed gives the same run.
+    pub seed: u128,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { queue_frames: 1_000, flows: FLOWS, seed: 0 }
+    }
+}
+
+/// One link: two ports, their queues, the flows and the books.
+#[derive(Debug)]
+pub struct Engine {
+    pub(crate) pool: Pool,
+    pub(crate) classifier: Classifier,
+    /// The queues by the side that their frames leave through.
+    pub(crate) lines: [Fifo; 2],
+    pub(crate) ledger: Ledger,
+    pub(crate) scratch: Box<Scratch>,
+    layout: Arc<Layout>,
+}
+
+/// What one burst needs for a moment.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    pub(crate) headers: [Headers; BURST_FRAMES],
+    pub(crate) labels: [Label; BURST_FRAMES],
+}
+
+/// What a node would like to send and what it has waiting, for whoever shares rates among engines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Demand {
+    /// The node's number.
+    pub node: u32,
+    /// Bytes that came so far, from the LAN side and from the WAN side.
+    pub offered: [u64; 2],
+    /// Bytes that wait now.
+    pub waiting: [u64; 2],
+}
+
+/// A slice of the books.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// Leaf numbers and their counters, for frames from the LAN side and from the WAN side.
+    pub leaves: Vec<(u32, [Counters; 2])>,
+    /// The link as a whole.
+    pub total: [Counters; 2],
+    /// What leaves had counted that are gone.
+    pub gone: [Counters; 2],
+}
+
+/// Leaves that one call copies or closes at most.
+const SLICE: u32 = 4_096;
+
+impl Engine {
+    /// An engine over the buffers of `pool` with its first policy. Everything it will ever need is
+    /// allocated here; `first` must come from a fresh [`Planner`](crate::Planner).
+    #[must_use]
+    pub fn new(config: Config, pool: Pool, mut first: Change, now: Instant) -> Engine {
+        let index = first
+            .index
+            .take()
+            .unwrap_or_else(|| weir_classify::Index::compile(&weir_classify::Spec::default()));
+        let limits = Limits { flows: config.flows, ..Limits::default() };
+        let line = |rate| Fifo::new(config.queue_frames, rate, first.link, now);
+        let nothing = Label::new(Side::Lan, &Headers::EMPTY);
+        let mut engine = Engine {
+            pool,
+            classifier: Classifier::new(limits, Seed::new(config.seed), index),
+            // by the side of the port: frames leave through LAN on their way down
+            lines: [line(first.line.down), line(first.line.up)],
+            ledger: Ledger::new(CHUNKS),
+            scratch: Box::new(Scratch {
+                headers: [Headers::EMPTY; BURST_FRAMES],
+                labels: [nothing; BURST_FRAMES],
+            }),
+            layout: first.layout.clone(),
+        };
+        engine.ledger.grow(&mut first.chunks);
+        engine
+    }
+
+    /// Puts a policy into effect between two frames. The new rules and rates hold when the first
+    /// call returns; frames that wait stay in their order, those of classes that are gone go to the
+    /// link's default leaf.
+    ///
+    /// One call does a bounded amount of work (the frames that wait, then 4 096 leaves); call again
+    /// until it returns `true`. What was replaced stays in `change`, to be freed off the packet
+    /// thread.
+    #[must_use = "call again until it is done"]
+    pub fn apply(&mut self, now: Instant, change: &mut Change) -> bool {
+        if let Some(index) = change.index.take() {
+            let old = self.classifier.replace(index);
+            change.keep_old(old);
+            self.ledger.grow(&mut change.chunks);
+            self.lines[Side::Lan as usize].set_line(now, change.line.down, change.link);
+            self.lines[Side::Wan as usize].set_line(now, change.line.up, change.link);
+            for line in &mut self.lines {
+                for (bytes, label) in line.labels_mut() {
+                    if change.is_gone(label.leaf) {
+                        self.ledger.moved(label.side, label.leaf, change.rest, bytes);
+                        label.leaf = change.rest;
+                    }
+                }
+            }
+            std::mem::swap(&mut self.layout, &mut change.layout);
+        }
+        self.close_gone(change)
+    }
+
+    /// Closes the books of leaves that are gone, a bounded number per call.
+    fn close_gone(&mut self, change: &mut Change) -> bool {
+        let mut budget = SLICE;
+        while let Some(range) = change.gone.get(change.closed.0) {
+            let from = change.closed.1.max(range.start);
+            let to = range.end.min(from.saturating_add(budget));
+            for leaf in from..to {
+                self.ledger.close(leaf);
+            }
+            budget -= to - from;
+            change.closed.1 = to;
+            if to == range.end {
+                change.closed.0 += 1;
+            }
+            if budget == 0 {
+                break;
+            }
+        }
+        change.closed.0 == change.gone.len()
+    }
+
+    /// When [`Engine::transmit`] has something to do next, if nothing comes before: `None` while
+    /// nothing waits. Stale after every call that takes `&mut self`.
+    #[must_use]
+    pub fn next_wakeup(&self) -> Option<Instant> {
+        self.lines.iter().filter_map(Fifo::next_at).min()
+    }
+
+    /// Copies the counters of up to 4 096 leaves from number `cursor` on into `into`, and the
+    /// totals. Returns the next cursor; `None` at the end.
+    pub fn snapshot(&self, cursor: u32, into: &mut Snapshot) -> Option<u32> {
+        into.leaves.clear();
+        into.total = *self.ledger.total();
+        into.gone = *self.ledger.gone();
+        let end = self.ledger.leaves().min(cursor.saturating_add(SLICE));
+        for leaf in cursor..end {
+            if let Some(slot) = self.ledger.leaf(leaf)
+                && *slot != <[Counters; 2]>::default()
+            {
+                into.leaves.push((leaf, *slot));
+            }
+        }
+        (end < self.ledger.leaves()).then_some(end)
+    }
+
+    /// Fills in what the named nodes would like to send. Today the link ([`LINK`]) and leaves
+    /// answer; classes between them will when the tree keeps their sums.
+    pub fn demands(&self, wanted: &mut [Demand]) {
+        for demand in wanted {
+            let slot = match demand.node {
+                LINK => Some(self.ledger.total()),
+                leaf => self.ledger.leaf(leaf),
+            };
+            demand.offered = slot.map_or([0; 2], |s| [s[0].received.bytes, s[1].received.bytes]);
+            demand.waiting = slot.map_or([0; 2], |s| [s[0].held.bytes, s[1].held.bytes]);
+        }
+    }
+
+    /// Gives nodes other rates from `now` on, by the side that their frames leave through. Today
+    /// the link ([`LINK`]) obeys. Returns how many of them did.
+    pub fn limits(&mut self, now: Instant, limits: &[(u32, Side, Rate)]) -> usize {
+        let mut obeyed = 0;
+        for &(_, side, rate) in limits.iter().filter(|(node, ..)| *node == LINK) {
+            self.lines[side as usize].set_rate(now, rate);
+            obeyed += 1;
+        }
+        obeyed
+    }
+
+    /// Forgets flows and made leaves that have been silent for long; bounded work per call. To be
+    /// called now and then: once a millisecond is plenty.
+    pub fn age(&mut self, now: Instant) {
+        let ledger = &self.ledger;
+        self.classifier.age(now, |leaf| ledger.is_empty(leaf));
+        while let Some(event) = self.classifier.event() {
+            // the next host starts with clean books; the last one's stay with the class
+            if let Event::Aged { class, leaf, .. } = event
+                && let Some(&others) = self.layout.others.get(class as usize)
+            {
+                self.ledger.fold(leaf, others);
+            }
+        }
+    }
+
+    /// The buffers, for whoever receives and sends.
+    pub fn pool_mut(&mut self) -> &mut Pool {
+        &mut self.pool
+    }
+
+    /// The buffers.
+    #[must_use]
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// Which node of the plan has which number.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Who belongs to whom: flows, rules, made leaves.
+    #[must_use]
+    pub fn classifier(&self) -> &Classifier {
+        &self.classifier
+    }
+
+    /// Frames and bytes that wait for the port of `side`.
+    #[must_use]
+    pub fn waiting(&self, side: Side) -> (usize, Bytes) {
+        let held = self.ledger.total()[side.other() as usize].held;
+        (self.lines[side as usize].len(), Bytes::new(held.bytes))
+    }
+}

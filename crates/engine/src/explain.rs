@@ -1,0 +1,138 @@
+//! The way of one packet in words, without sending it: which class, by which rule, and which
+//! classes above limit it. The same tables answer that carry the traffic, so the answer is what
+//! would happen.
+
+use std::fmt::Write as _;
+
+use weir_classify::Owner;
+use weir_packet::{Fault, Headers, Reason, Side, show};
+use weir_policy::plan::{Kind, Node, NodeId};
+use weir_policy::{Place, Plan, say};
+
+use crate::Engine;
+
+/// What would become of a packet.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// The packet in one line.
+    pub packet: String,
+    /// The port it comes in on.
+    pub side: Side,
+    /// What is wrong with it.
+    pub fault: Option<Fault>,
+    /// The class that takes it among those asked, and the rule by which; `None`: nobody's.
+    pub by: Option<(u32, u32)>,
+    /// The leaf, or the class that makes a leaf for it.
+    pub node: NodeId,
+    /// Whom the made leaf stands for.
+    pub owner: Option<Owner>,
+    /// Frames that wait before it.
+    pub ahead: usize,
+}
+
+impl Engine {
+    /// Tells what would become of a packet that came in on the port of `side`. `plan` must be the
+    /// one that was applied last. Changes nothing.
+    #[must_use]
+    pub fn trace(&self, plan: &Plan, side: Side, bytes: &[u8]) -> Trace {
+        let headers = Headers::parse(bytes);
+        let explained = self.classifier.explain(side, &headers, bytes);
+        let by = explained.rule.and_then(|rule| self.layout().rule(rule));
+        let node = match (explained.leaf, explained.owner, by) {
+            // its own leaf would be made, or has been
+            (_, Some(_), Some((asked, _))) => plan.asked[asked as usize].node,
+            (Some(leaf), ..) => self.layout().node_of(leaf).unwrap_or(plan.rest),
+            _ => plan.rest,
+        };
+        Trace {
+            packet: show(bytes).to_string(),
+            side,
+            fault: headers.fault,
+            by,
+            node,
+            owner: explained.owner,
+            ahead: self.waiting(side.other()).0,
+        }
+    }
+}
+
+impl Trace {
+    /// The packet's way, a line per stage; `position` tells `file:line:column` of a place.
+    #[must_use]
+    pub fn words(&self, plan: &Plan, position: impl Fn(Place) -> String) -> Vec<String> {
+        let (from, to, way) = match self.side {
+            Side::Lan => (&plan.lan, &plan.wan, "up"),
+            Side::Wan => (&plan.wan, &plan.lan, "down"),
+        };
+        let mut lines = vec![format!("port      in on {from}, out on {to}: {way}")];
+        lines.push(format!("packet    {}", self.packet));
+        if self.fault == Some(Fault::Runt) {
+            lines.push(format!("dropped   {}", Reason::Runt.meaning()));
+            return lines;
+        }
+        if let Some(fault) = self.fault {
+            lines.push(format!("          {fault}; what could be read before that counts"));
+        }
+        lines.push(format!("classify  {}", self.class(plan, &position)));
+        lines.push(format!("shape     {}", self.waits(plan)));
+        for node in plan.way_up(self.node).skip(usize::from(self.owner.is_none())) {
+            lines.push(format!("          {}", limit(plan, node, self.side)));
+        }
+        lines
+    }
+
+    /// The path of the leaf, also of one that is made at run time.
+    #[must_use]
+    pub fn leaf(&self, plan: &Plan) -> String {
+        let path = &plan.node(self.node).path;
+        match &self.owner {
+            Some(owner) => format!("{path}/{owner}"),
+            None => path.to_string(),
+        }
+    }
+
+    fn class(&self, plan: &Plan, position: &impl Fn(Place) -> String) -> String {
+        let Some((asked, rule)) = self.by else {
+            return format!("{}: no rule matches", self.leaf(plan));
+        };
+        let rule = &plan.asked[asked as usize].rules[rule as usize];
+        format!("{} by \"{}\" ({})", self.leaf(plan), rule.text, position(rule.place))
+    }
+
+    fn waits(&self, plan: &Plan) -> String {
+        let node = plan.node(self.node);
+        let mut text = match &node.kind {
+            Kind::Each(each) => {
+                let shares = shares(match self.side {
+                    Side::Lan => &each.shares.up,
+                    Side::Wan => &each.shares.down,
+                });
+                format!("a leaf of its own: {shares}")
+            }
+            Kind::Leaf | Kind::Interior => limit(plan, node, self.side),
+        };
+        for (word, value) in say::leaf(plan.words_of(self.node)) {
+            let _ = write!(text, ", {word} {value}");
+        }
+        match self.ahead {
+            0 => text,
+            frames => format!("{text}; {frames} frames wait before it"),
+        }
+    }
+}
+
+fn limit(plan: &Plan, node: &Node, side: Side) -> String {
+    let said = match side {
+        Side::Lan => &node.shares.up,
+        Side::Wan => &node.shares.down,
+    };
+    if node.depth == 0 {
+        return format!("/ is link {}: {}", plan.name, said.rate);
+    }
+    let priority = say::priority(node.priority);
+    format!("{}: {}, priority {priority}", node.path, shares(said))
+}
+
+fn shares(shares: &weir_policy::plan::Shares) -> String {
+    format!("guaranteed {}, at most {}", shares.rate, shares.ceil)
+}

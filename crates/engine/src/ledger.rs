@@ -1,0 +1,248 @@
+//! What came, what left, what waits and what was dropped and why, per leaf and direction. Nothing
+//! is lost: received + moved in = sent + held + dropped + moved out, to the byte, at every moment.
+
+use weir_packet::{Reason, Side, Verdict};
+use weir_units::Span;
+
+/// Frames and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// How many frames.
+    pub frames: u64,
+    /// How many bytes they have.
+    pub bytes: u64,
+}
+
+impl Count {
+    /// Adds one frame.
+    pub fn add(&mut self, bytes: usize) {
+        self.frames += 1;
+        self.bytes += bytes as u64;
+    }
+
+    /// Takes one frame off.
+    fn take(&mut self, bytes: usize) {
+        self.frames = self.frames.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes as u64);
+    }
+
+    /// Adds another count.
+    pub fn join(&mut self, other: Count) {
+        self.frames += other.frames;
+        self.bytes += other.bytes;
+    }
+}
+
+/// How long frames waited here: what weir itself added to their way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delay {
+    /// All waiting times together, in nanoseconds.
+    pub sum_ns: u64,
+    /// The longest, in nanoseconds.
+    pub max_ns: u64,
+}
+
+impl Delay {
+    fn add(&mut self, waited: Span) {
+        self.sum_ns = self.sum_ns.saturating_add(waited.ns());
+        self.max_ns = self.max_ns.max(waited.ns());
+    }
+
+    fn join(&mut self, other: Delay) {
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    /// The mean over `frames` frames.
+    #[must_use]
+    pub fn mean(&self, frames: u64) -> Span {
+        Span::from_ns(self.sum_ns / frames.max(1))
+    }
+}
+
+/// What happened to the frames of one leaf that travel in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Came in.
+    pub received: Count,
+    /// Left.
+    pub sent: Count,
+    /// Wait now.
+    pub held: Count,
+    /// Came over from a leaf that was taken away.
+    pub moved_in: Count,
+    /// Went to another leaf when this one was taken away.
+    pub moved_out: Count,
+    /// How long those waited that left.
+    pub delay: Delay,
+    /// Went no further, by reason.
+    pub dropped: [Count; Reason::COUNT],
+}
+
+impl Counters {
+    /// Dropped for any reason.
+    #[must_use]
+    pub fn dropped_in_all(&self) -> Count {
+        let mut all = Count::default();
+        for count in self.dropped {
+            all.join(count);
+        }
+        all
+    }
+
+    /// Whether the books balance.
+    #[must_use]
+    pub fn balance(&self) -> bool {
+        let (mut into, mut out) = (self.received, self.sent);
+        into.join(self.moved_in);
+        out.join(self.held);
+        out.join(self.moved_out);
+        out.join(self.dropped_in_all());
+        into == out
+    }
+
+    /// Adds the counters of another leaf.
+    pub fn join(&mut self, other: &Counters) {
+        self.received.join(other.received);
+        self.sent.join(other.sent);
+        self.held.join(other.held);
+        self.moved_in.join(other.moved_in);
+        self.moved_out.join(other.moved_out);
+        self.delay.join(other.delay);
+        for (mine, other) in self.dropped.iter_mut().zip(other.dropped) {
+            mine.join(other);
+        }
+    }
+}
+
+/// Counters of one leaf, for frames from the LAN side and from the WAN side.
+pub(crate) type Slot = [Counters; 2];
+
+/// How many slots come in one piece of memory.
+pub(crate) const CHUNK: usize = 1_024;
+
+/// A piece of memory with room for [`CHUNK`] leaves, made off the packet thread.
+pub(crate) type Chunk = Box<[Slot]>;
+
+pub(crate) fn chunk() -> Chunk {
+    vec![Slot::default(); CHUNK].into_boxed_slice()
+}
+
+/// The books of one engine.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    chunks: Vec<Chunk>,
+    /// Everything that leaves had counted when they were taken away.
+    gone: Slot,
+    /// The link as a whole.
+    total: Slot,
+}
+
+impl Ledger {
+    /// Books without leaves that can grow to `chunks` pieces without allocating.
+    pub(crate) fn new(chunks: usize) -> Ledger {
+        Ledger { chunks: Vec::with_capacity(chunks), gone: Slot::default(), total: Slot::default() }
+    }
+
+    /// Makes room for more leaves; pieces beyond the bound come back.
+    pub(crate) fn grow(&mut self, chunks: &mut Vec<Chunk>) {
+        while self.chunks.len() < self.chunks.capacity()
+            && let Some(chunk) = chunks.pop()
+        {
+            self.chunks.push(chunk);
+        }
+    }
+
+    #[inline]
+    fn slot(&mut self, side: Side, leaf: u32) -> Option<&mut Counters> {
+        let chunk = self.chunks.get_mut(leaf as usize / CHUNK)?;
+        chunk.get_mut(leaf as usize % CHUNK).map(|slot| &mut slot[side as usize])
+    }
+
+    #[inline]
+    pub(crate) fn received(&mut self, side: Side, leaf: u32, bytes: usize) {
+        self.total[side as usize].received.add(bytes);
+        if let Some(slot) = self.slot(side, leaf) {
+            slot.received.add(bytes);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn judged(&mut self, side: Side, leaf: u32, bytes: usize, verdict: Verdict) {
+        let write = |counters: &mut Counters| match verdict {
+            Verdict::Forward => counters.sent.add(bytes),
+            Verdict::Hold => counters.held.add(bytes),
+            Verdict::Drop(reason) => counters.dropped[reason.index()].add(bytes),
+        };
+        write(&mut self.total[side as usize]);
+        if let Some(slot) = self.slot(side, leaf) {
+            write(slot);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn sent(&mut self, side: Side, leaf: u32, bytes: usize, waited: Span) {
+        let write = |counters: &mut Counters| {
+            counters.held.take(bytes);
+            counters.sent.add(bytes);
+            counters.delay.add(waited);
+        };
+        write(&mut self.total[side as usize]);
+        if let Some(slot) = self.slot(side, leaf) {
+            write(slot);
+        }
+    }
+
+    /// A frame that waits now belongs to another leaf.
+    pub(crate) fn moved(&mut self, side: Side, from: u32, to: u32, bytes: usize) {
+        if let Some(slot) = self.slot(side, from) {
+            slot.held.take(bytes);
+            slot.moved_out.add(bytes);
+        }
+        if let Some(slot) = self.slot(side, to) {
+            slot.held.add(bytes);
+            slot.moved_in.add(bytes);
+        }
+    }
+
+    /// Closes the books of a leaf that is gone, so that its place can be another's.
+    pub(crate) fn close(&mut self, leaf: u32) {
+        for side in [Side::Lan, Side::Wan] {
+            if let Some(slot) = self.slot(side, leaf) {
+                let last = std::mem::take(slot);
+                self.gone[side as usize].join(&last);
+            }
+        }
+    }
+
+    /// Adds the books of a leaf to those of another and starts them anew.
+    pub(crate) fn fold(&mut self, leaf: u32, into: u32) {
+        for side in [Side::Lan, Side::Wan] {
+            let last = self.slot(side, leaf).map(std::mem::take).unwrap_or_default();
+            if let Some(slot) = self.slot(side, into) {
+                slot.join(&last);
+            }
+        }
+    }
+
+    /// Whether nothing waits in a leaf.
+    pub(crate) fn is_empty(&self, leaf: u32) -> bool {
+        self.leaf(leaf).is_none_or(|slot| slot.iter().all(|c| c.held.frames == 0))
+    }
+
+    pub(crate) fn leaf(&self, leaf: u32) -> Option<&Slot> {
+        self.chunks.get(leaf as usize / CHUNK)?.get(leaf as usize % CHUNK)
+    }
+
+    pub(crate) fn leaves(&self) -> u32 {
+        u32::try_from(self.chunks.len() * CHUNK).unwrap_or(u32::MAX)
+    }
+
+    pub(crate) fn total(&self) -> &Slot {
+        &self.total
+    }
+
+    pub(crate) fn gone(&self) -> &Slot {
+        &self.gone
+    }
+}

@@ -1,0 +1,19 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+#![deny(clippy::float_arithmetic)]
+
+mod change;
+mod compile;
+mod engine;
+mod explain;
+mod ledger;
+mod planner;
+mod report;
+mod turn;
+
+pub use change::{Change, Layout};
+pub use engine::{Config, Demand, Engine, LINK, Snapshot};
+pub use explain::Trace;
+pub use ledger::{Count, Counters, Delay};
+pub use planner::{NoRoom, Planner};
+pub use report::{Report, Row};

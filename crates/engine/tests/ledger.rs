@@ -1,0 +1,193 @@
+//! Random frames under random and changing policies: nothing is lost, nothing is invented, frames
+//! of a flow keep their order. A failure prints the smallest case and stores it beside this file,
+//! from where every later run tries it first.
+
+use proptest::prelude::*;
+use weir_engine::{Config, Engine, Planner, Report, Snapshot};
+use weir_packet::{Build, Burst, Pool, Side};
+use weir_policy::{Plan, Source, read};
+use weir_units::{Instant, Span};
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+enum Step {
+    /// A frame of a flow, with its size.
+    Frame { side: bool, flow: u8, size: u16 },
+    /// Bytes that are no frame.
+    Garbage { side: bool, bytes: Vec<u8> },
+    /// Time passes, and what may leave leaves.
+    Pass { us: u32 },
+    /// Another policy.
+    Policy(Vec<u8>),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        8 => (any::<bool>(), 0u8..24, 0u16..1_400).prop_map(|(side, flow, size)| Step::Frame { side, flow, size }),
+        1 => (any::<bool>(), prop::collection::vec(any::<u8>(), 0..80))
+            .prop_map(|(side, bytes)| Step::Garbage { side, bytes }),
+        3 => (0u32..200_000).prop_map(|us| Step::Pass { us }),
+        1 => prop::collection::vec(any::<u8>(), 0..8).prop_map(Step::Policy),
+    ];
+    prop::collection::vec(step, 1..300)
+}
+
+/// A policy of classes chosen by `choice`; all of them valid together.
+fn plan(choice: &[u8]) -> Plan {
+    let rate = 1 + choice.len() * 3;
+    let mut text =
+        format!("[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"{rate}mbit\"\nup = \"{rate}mbit\"\n");
+    let classes = [
+        "[class.\"/voice\"]\nmatch = \"dscp ef\"\n",
+        "[class.\"/web\"]\nmatch = [\"tcp wan port 80\", \"tcp wan port 443\"]\n",
+        "[class.\"/lan\"]\nmatch = \"lan 10.0.0.0/8\"\n[class.\"/lan/small\"]\nmatch = \"length 0-200\"\n",
+        "[class.\"/hosts\"]\nmatch = \"udp\"\neach = { by = \"lan-host\", count = 3, age = \"20ms\" }\n",
+        "[class.\"/nets\"]\nmatch = \"tcp port 1-1000\"\neach = { by = \"lan-prefix\", v4 = 30, count = 2 }\n",
+        "[class.\"/big\"]\nmatch = \"length 1000-2000\"\n",
+    ];
+    for (at, class) in classes.iter().enumerate() {
+        if choice.iter().any(|c| usize::from(*c) % classes.len() == at) {
+            text += class;
+        }
+    }
+    let reading = read(Source::new("p", text), &mut |_| Err(String::new())).expect("is text");
+    assert!(!reading.is_at_fault(), "{:?}", reading.problems);
+    reading.plans.into_iter().next().expect("has a link")
+}
+
+/// A frame of flow number `flow` that carries `sequence`.
+fn frame(flow: u8, lan_side: bool, size: u16, sequence: u32) -> Vec<u8> {
+    let host = format!("10.0.0.{}:{}", 1 + flow % 6, 1_000 + u16::from(flow));
+    let far = format!("192.0.2.1:{}", if flow.is_multiple_of(4) { 80 } else { 5_060 });
+    let (host, far) = (host.parse().expect("an address"), far.parse().expect("an address"));
+    let (from, to) = if lan_side { (host, far) } else { (far, host) };
+    let build = if flow.is_multiple_of(2) { Build::tcp(from, to) } else { Build::udp(from, to) };
+    let mut payload = vec![0; 8 + usize::from(size)];
+    payload[..4].copy_from_slice(&sequence.to_be_bytes());
+    payload[4] = flow;
+    payload[5] = 0xa5;
+    build.dscp(if flow.is_multiple_of(5) { 46 } else { 0 }).payload(&payload).to_vec()
+}
+
+/// The flow and sequence number of a frame that `frame` made.
+fn mark(bytes: &[u8]) -> Option<(u8, u32)> {
+    let headers = weir_packet::Headers::parse(bytes);
+    let payload = bytes.get(usize::from(headers.payload_at)..).filter(|_| headers.is_ip())?;
+    (payload.len() >= 8 && payload[5] == 0xa5)
+        .then(|| (payload[4], u32::from_be_bytes([payload[0], payload[1], payload[2], payload[3]])))
+}
+
+struct World {
+    engine: Engine,
+    planner: Planner,
+    plan: Plan,
+    now: Instant,
+    into: [u64; 2],
+    out: [u64; 2],
+    last: std::collections::BTreeMap<(u8, bool), u32>,
+}
+
+impl World {
+    fn new(choice: &[u8]) -> World {
+        let mut planner = Planner::new();
+        let plan = plan(choice);
+        let first = planner.prepare(&plan).expect("fits");
+        let config = Config { queue_frames: 40, flows: 16, seed: 7 };
+        let engine = Engine::new(config, Pool::new(100, 2_048), first, Instant::ZERO);
+        let (into, out) = ([0; 2], [0; 2]);
+        World { engine, planner, plan, now: Instant::ZERO, into, out, last: Default::default() }
+    }
+
+    fn arrive(&mut self, lan_side: bool, bytes: &[u8]) {
+        let Some(frame) = self.engine.pool_mut().fill(bytes) else { return };
+        let side = if lan_side { Side::Lan } else { Side::Wan };
+        self.into[side as usize] += bytes.len() as u64;
+        let mut burst = Burst::new();
+        burst.push(frame).expect("has room");
+        self.engine.receive(self.now, side, &mut burst);
+        assert!(burst.is_empty());
+    }
+
+    fn leave(&mut self) {
+        for side in [Side::Lan, Side::Wan] {
+            let mut out = Burst::new();
+            self.engine.transmit(self.now, side, &mut out);
+            while let Some(frame) = out.pop() {
+                let bytes = self.engine.pool().bytes(&frame).to_vec();
+                self.out[side.other() as usize] += bytes.len() as u64;
+                if let Some((flow, sequence)) = mark(&bytes) {
+                    let before = self.last.insert((flow, side == Side::Lan), sequence);
+                    assert!(before.is_none_or(|b| b < sequence), "flow {flow} out of order");
+                }
+                self.engine.pool_mut().give(frame);
+            }
+        }
+        self.engine.age(self.now);
+    }
+
+    fn change(&mut self, choice: &[u8]) {
+        self.plan = plan(choice);
+        let mut change = self.planner.prepare(&self.plan).expect("fits");
+        while !self.engine.apply(self.now, &mut change) {}
+    }
+
+    fn check(&self) {
+        let mut snapshot = Snapshot::default();
+        let mut sum = [weir_engine::Counters::default(); 2];
+        let mut cursor = Some(0);
+        while let Some(from) = cursor {
+            cursor = self.engine.snapshot(from, &mut snapshot);
+            for (leaf, counters) in &snapshot.leaves {
+                for (sum, counters) in sum.iter_mut().zip(counters) {
+                    assert!(counters.balance(), "leaf {leaf}: {counters:?}");
+                    sum.join(counters);
+                }
+            }
+        }
+        let mut waiting = 0;
+        for side in 0..2 {
+            sum[side].join(&snapshot.gone[side]);
+            let total = &snapshot.total[side];
+            assert!(total.balance(), "{total:?}");
+            assert_eq!(total.received.bytes, self.into[side]);
+            assert_eq!(total.sent.bytes, self.out[side]);
+            assert_eq!((sum[side].received, sum[side].sent), (total.received, total.sent));
+            assert_eq!((sum[side].held, sum[side].dropped), (total.held, total.dropped));
+            assert_eq!(sum[side].moved_in, sum[side].moved_out);
+            waiting += usize::try_from(total.held.frames).expect("is small");
+        }
+        assert_eq!(self.engine.pool().free() + waiting, self.engine.pool().capacity());
+        assert_eq!(self.engine.next_wakeup().is_some(), waiting > 0);
+        let report = Report::of(&self.engine, &self.plan);
+        for side in 0..2 {
+            let link = &report.rows[0].counters[side];
+            assert_eq!(
+                (link.received, link.sent),
+                (snapshot.total[side].received, snapshot.total[side].sent)
+            );
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn nothing_is_lost_and_flows_keep_their_order(first in prop::collection::vec(any::<u8>(), 0..8), steps in steps()) {
+        let mut world = World::new(&first);
+        for (sequence, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Frame { side, flow, size } => {
+                    let sequence = u32::try_from(sequence).expect("is small");
+                    world.arrive(side, &frame(flow, side, size, sequence));
+                }
+                Step::Garbage { side, bytes } => world.arrive(side, &bytes),
+                Step::Pass { us } => {
+                    world.now += Span::from_us(u64::from(us));
+                    world.leave();
+                }
+                Step::Policy(choice) => world.change(&choice),
+            }
+            world.check();
+        }
+    }
+}
