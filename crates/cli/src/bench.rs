@@ -37,6 +37,13 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
+/// An argument that is a number of this range.
+pub(crate) fn within(
+    range: std::ops::RangeInclusive<i64>,
+) -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(range)
+}
+
 /// A stop watch; the only place of the command that reads a clock.
 pub(crate) fn timed(work: impl FnOnce()) -> Duration {
     #[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]

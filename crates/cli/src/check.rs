@@ -23,7 +23,9 @@ pub(crate) fn run(file: &Path, quiet: bool) -> ExitCode {
         for plan in &reading.plans {
             out.line(&summary(&reading, plan));
         }
-        out.line("a frame goes to the first class that matches it; a class's children are asked before it");
+        out.line(
+            "a frame goes to the first class that matches it; children are asked before parents",
+        );
         return out.end();
     }
     ExitCode::SUCCESS

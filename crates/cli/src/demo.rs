@@ -168,7 +168,7 @@ fn evening_replayed(evening: &Path, plan: &Plan, out: &mut Out) -> Result<(), St
         lost.frames,
         Bytes::new(lost.bytes)
     ));
-    out.line("The policy gives it a class of its own that goes first (/calls, realtime). Holding classes to");
+    out.line("The policy gives it a class that goes first (/calls, realtime). Holding classes to");
     out.line(
         "their words is the work of the tree, which is not in this version: the table above is the",
     );

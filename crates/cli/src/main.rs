@@ -1,5 +1,5 @@
-//! weir: one command for everything. Each subcommand is a file of its own name beside this one;
-//! here is only what can be typed.
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
 
 mod bench;
 mod check;

@@ -23,7 +23,12 @@ pub(crate) fn print(reading: &Reading) {
 pub(crate) fn text(reading: &Reading, colour: bool) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let mut out = String::new();
-    for problem in reading.problems.iter().take(limits::PROBLEMS_SHOWN) {
+    // where there are too many to show, the worst are
+    let mut shown: Vec<&Problem> = reading.problems.iter().collect();
+    shown.sort_by_key(|p| p.severity);
+    shown.truncate(limits::PROBLEMS_SHOWN);
+    shown.sort_by_key(|p| p.place);
+    for problem in shown {
         let source = reading.sources.get(usize::from(problem.place.file));
         let report = match source {
             Some(source) => one(problem, source, &renderer),

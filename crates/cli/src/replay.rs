@@ -32,7 +32,7 @@ pub(crate) struct Args {
     #[arg(long)]
     link: Option<String>,
     /// Frames that wait in front of each port at most
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, default_value_t = 1_000, value_parser = crate::bench::within(1..=100_000))]
     queue: u32,
     /// Makes hashes and thereby the whole run repeatable
     #[arg(long, default_value_t = 1)]

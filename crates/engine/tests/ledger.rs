@@ -23,7 +23,8 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        8 => (any::<bool>(), 0u8..24, 0u16..1_400).prop_map(|(side, flow, size)| Step::Frame { side, flow, size }),
+        8 => (any::<bool>(), 0u8..24, 0u16..1_400)
+            .prop_map(|(side, flow, size)| Step::Frame { side, flow, size }),
         1 => (any::<bool>(), prop::collection::vec(any::<u8>(), 0..80))
             .prop_map(|(side, bytes)| Step::Garbage { side, bytes }),
         3 => (0u32..200_000).prop_map(|us| Step::Pass { us }),
@@ -40,9 +41,12 @@ fn plan(choice: &[u8]) -> Plan {
     let classes = [
         "[class.\"/voice\"]\nmatch = \"dscp ef\"\n",
         "[class.\"/web\"]\nmatch = [\"tcp wan port 80\", \"tcp wan port 443\"]\n",
-        "[class.\"/lan\"]\nmatch = \"lan 10.0.0.0/8\"\n[class.\"/lan/small\"]\nmatch = \"length 0-200\"\n",
-        "[class.\"/hosts\"]\nmatch = \"udp\"\neach = { by = \"lan-host\", count = 3, age = \"20ms\" }\n",
-        "[class.\"/nets\"]\nmatch = \"tcp port 1-1000\"\neach = { by = \"lan-prefix\", v4 = 30, count = 2 }\n",
+        "[class.\"/lan\"]\nmatch = \"lan 10.0.0.0/8\"\n\
+         [class.\"/lan/small\"]\nmatch = \"length 0-200\"\n",
+        "[class.\"/hosts\"]\nmatch = \"udp\"\n\
+         each = { by = \"lan-host\", count = 3, age = \"20ms\" }\n",
+        "[class.\"/nets\"]\nmatch = \"tcp port 1-1000\"\n\
+         each = { by = \"lan-prefix\", v4 = 30, count = 2 }\n",
         "[class.\"/big\"]\nmatch = \"length 1000-2000\"\n",
     ];
     for (at, class) in classes.iter().enumerate() {
@@ -172,7 +176,10 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn nothing_is_lost_and_flows_keep_their_order(first in prop::collection::vec(any::<u8>(), 0..8), steps in steps()) {
+    fn nothing_is_lost_and_flows_keep_their_order(
+        first in prop::collection::vec(any::<u8>(), 0..8),
+        steps in steps(),
+    ) {
         let mut world = World::new(&first);
         for (sequence, step) in steps.into_iter().enumerate() {
             match step {

@@ -37,7 +37,8 @@ fn plan(rate: &str) -> weir_policy::Plan {
     let text = format!(
         "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"{rate}\"\nup = \"{rate}\"\n\
          [class.\"/voice\"]\nmatch = \"dscp ef\"\n\
-         [class.\"/hosts\"]\nmatch = \"lan 10.0.0.0/8\"\neach = {{ by = \"lan-host\", count = 100 }}\n"
+         [class.\"/hosts\"]\nmatch = \"lan 10.0.0.0/8\"\n\
+         each = {{ by = \"lan-host\", count = 100 }}\n"
     );
     let reading = read(Source::new("p", text), &mut |_| Err(String::new())).expect("is text");
     reading.plans.into_iter().next().expect("has a link")

@@ -184,8 +184,8 @@ fn nodes((old_plan, old): (&Plan, &Node), (plan, new): (&Plan, &Node), changes: 
     };
     both("rate", &|s| s.rate.to_string());
     both("ceil", &|s| s.ceil.to_string());
-    // default weights follow the rates and say nothing new
-    if old.shares.map(|s| s.rate) == new.shares.map(|s| s.rate) {
+    // default weights follow the rates of the class and its siblings and say nothing new
+    if old.says_weight || new.says_weight {
         both("weight", &|s| s.weight.to_string());
     }
     both("burst", &|s| s.burst.map_or_else(|| "default".to_owned(), |b| b.to_string()));

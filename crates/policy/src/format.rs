@@ -156,13 +156,43 @@ fn lines(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const UGLY: &str = "\n# the office\n[link.office]\nup=\"20000kbit\"   # the line\ndown = '100mbit'\nlan=\"eth1\"\nwan =\"eth2\"\n[class.\"/b\"]\nceil = {up=\"1000kbit\",down=\"2mbit\"}\n\n\n# why\nmatch=[ \"lan  10.0.0.0/8,tcp   port 80\" ]\n[class.\"/a\"]\nmatch = \"any\"\n";
+    const UGLY: &str = r#"
+# the office
+[link.office]
+up="20000kbit"   # the line
+down = '100mbit'
+lan="eth1"
+wan ="eth2"
+[class."/b"]
+ceil = {up="1000kbit",down="2mbit"}
+
+
+# why
+match=[ "lan  10.0.0.0/8,tcp   port 80" ]
+[class."/a"]
+match = "any"
+"#;
+
+    const NEAT: &str = r#"# the office
+[link.office]
+lan = "eth1"
+wan = "eth2"
+down = "100mbit"
+up = "20mbit"  # the line
+
+[class."/b"]
+
+# why
+match = ["lan 10.0.0.0/8, tcp port 80"]
+ceil = { up = "1mbit", down = "2mbit" }
+
+[class."/a"]
+match = "any"
+"#;
 
     #[test]
     fn words_get_their_order_and_comments_stay() {
-        let neat = format(UGLY).unwrap();
-        let want = "# the office\n[link.office]\nlan = \"eth1\"\nwan = \"eth2\"\ndown = \"100mbit\"\nup = \"20mbit\"  # the line\n\n[class.\"/b\"]\n\n# why\nmatch = [\"lan 10.0.0.0/8, tcp port 80\"]\nceil = { up = \"1mbit\", down = \"2mbit\" }\n\n[class.\"/a\"]\nmatch = \"any\"\n";
-        assert_eq!(neat, want);
+        assert_eq!(format(UGLY).unwrap(), NEAT);
     }
 
     #[test]

@@ -382,9 +382,13 @@ impl<'a> Terms<'a> {
         let has_ports = matches!(number, 6 | 17 | 132);
         match rest {
             [] => Ok(()),
-            ["port", more @ ..] if has_ports => ports(&mut self.when.port, more, "port"),
-            ["lan", "port", more @ ..] if has_ports => ports(&mut self.when.lan_port, more, "port"),
-            ["wan", "port", more @ ..] if has_ports => ports(&mut self.when.wan_port, more, "port"),
+            ["port", more @ ..] if has_ports => ports(&mut self.when.port, more, rest[0]),
+            ["lan", "port", more @ ..] if has_ports => {
+                ports(&mut self.when.lan_port, more, rest[1])
+            }
+            ["wan", "port", more @ ..] if has_ports => {
+                ports(&mut self.when.wan_port, more, rest[1])
+            }
             ["port", ..] => {
                 let what = format!("\"{first}\" has no ports");
                 Err(Wrong::new(rest.first().copied(), what, "tcp, udp and sctp have"))

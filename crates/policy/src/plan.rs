@@ -52,6 +52,8 @@ pub struct Node {
     pub depth: u8,
     /// Leaf or not.
     pub kind: Kind,
+    /// Whether its weight was written, and does not follow from rates.
+    pub says_weight: bool,
     /// How much it may have, per direction.
     pub shares: Both<Shares>,
     /// Who goes first within the shares.

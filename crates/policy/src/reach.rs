@@ -6,9 +6,8 @@ use crate::matching::When;
 use crate::plan::{Plan, Rule, Target};
 use crate::problem::{Problems, Severity};
 use crate::source::Source;
+use weir_units::limits;
 
-/// Pairs of rules are compared one by one; beyond this many rules only neighbours in a class are.
-const COMPARED: usize = 4_096;
 /// Classes that one note names before the rest is only counted.
 const NAMED: usize = 6;
 
@@ -32,6 +31,10 @@ enum Relation {
 }
 
 pub(crate) fn check(plan: &Plan, source: &Source, problems: &mut Problems) {
+    if plan.asked.iter().map(|a| a.rules.len()).sum::<usize>() > limits::RULES {
+        // has been said; comparing every pair of so many would take minutes
+        return;
+    }
     let flat: Vec<Flat<'_>> = plan
         .asked
         .iter()
@@ -39,14 +42,9 @@ pub(crate) fn check(plan: &Plan, source: &Source, problems: &mut Problems) {
         .filter(|(_, asked)| asked.target != Target::Subscriber)
         .flat_map(|(asked, a)| a.rules.iter().map(move |rule| Flat { asked, rule }))
         .collect();
-    if flat.len() > COMPARED {
-        let what =
-            format!("{} rules are too many to look for overlaps among all of them", flat.len());
-        problems.add(Severity::Note, flat[0].rule.place, what, "");
-    }
     let mut crossing: Vec<(usize, usize)> = Vec::new();
     for (at, later) in flat.iter().enumerate() {
-        for earlier in flat[..at].iter().rev().take(COMPARED) {
+        for earlier in flat[..at].iter().rev() {
             let covers_frames = sees_all(plan, earlier.asked, later.asked);
             if !covers_frames && is_within(plan, earlier.asked, later.asked) {
                 // a child takes its part of what its parent matches: that is what children are for

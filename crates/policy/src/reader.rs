@@ -209,7 +209,11 @@ impl<'t> Entry<'t> {
 
     /// The place of `part`, a slice of this entry's text; the whole text when it was escaped.
     pub(crate) fn place_of(&self, whole: &str, part: &str) -> Place {
-        let offset = part.as_ptr() as usize - whole.as_ptr() as usize;
+        let offset = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
+        if offset > whole.len() {
+            // a word of ours, not of the operator's
+            return self.place;
+        }
         let start = self.place.start as usize + 1;
         let raw = self.text.get(start..start + whole.len());
         if raw == Some(whole) {

@@ -16,6 +16,7 @@ use crate::link::Link;
 use crate::plan::{Asked, EachPlan, Kind, Node, NodeId, Plan, Rule, Shares, Target};
 use crate::policy::Policy;
 use crate::problem::{At, Place, Problems};
+use crate::say::pair;
 use crate::subscribers::Subscriber;
 use crate::tree::Tree;
 use crate::weights;
@@ -140,6 +141,7 @@ impl<'a> Build<'a> {
             Weight::Parts(parts) => parts,
             Weight::Rate(rate) => rate.bps(),
         });
+        node.says_weight = weight.is_some();
         for (shares, burst) in
             [(&mut node.shares.down, class.burst.down), (&mut node.shares.up, class.burst.up)]
         {
@@ -257,18 +259,20 @@ impl<'a> Build<'a> {
         let start = self.below.partition_point(|(p, _)| *p < path);
         let end = self.below.partition_point(|(p, _)| *p <= path);
         let mut promised = Both::same(Rate::ZERO);
+        let mut more = (0, None);
         for at in start..end {
             let row = self.below[at].1;
             let ceil =
                 row.ceil.zip(above.ceil).map(|(said, above)| said.unwrap_or(above).min(above));
-            for (direction, (said, above)) in row.ceil.zip(above.ceil).named() {
-                if let Some(said) = said.filter(|said| said > above) {
-                    let what = format!(
-                        "\"{}\" may have {said} {direction}, above it only {above} passes",
-                        row.id
-                    );
-                    self.problems.warning(row.place, what, "it gets what passes");
-                }
+            let asks_more = row
+                .ceil
+                .zip(above.ceil)
+                .named()
+                .iter()
+                .any(|(_, (said, above))| said.is_some_and(|said| said > *above));
+            if asks_more {
+                more.0 += 1;
+                more.1.get_or_insert(row.place);
             }
             let shares = row.rate.zip(ceil).map(|(rate, ceil)| Shares {
                 rate,
@@ -288,6 +292,14 @@ impl<'a> Build<'a> {
             let leaves = row.blocks.iter().map(|&block: &Prefix| (block, id));
             self.plan.subscribers.extend(leaves);
             promised = promised.zip(row.rate).map(|(a, b)| a.plus(b));
+        }
+        if let (count, Some(place)) = more {
+            let (above, way) = (pair(&above.ceil), if path.is_empty() { "the link" } else { path });
+            let what = format!(
+                "{count} subscribers, of which this is the first, may have more than passes \
+                 above them: {above} by way of {way}"
+            );
+            self.problems.warning(place, what, "they get what passes");
         }
         promised
     }
@@ -339,6 +351,7 @@ impl<'a> Build<'a> {
             parent,
             depth,
             kind,
+            says_weight: false,
             shares,
             priority: Priority::Normal,
             enforce: Enforce::Auto,
@@ -394,7 +407,8 @@ impl Build<'_> {
             {
                 let parent = &self.plan.nodes[above.id as usize].path;
                 let what = format!(
-                    "\"ceil\" {said} of \"{}\" is above the {above_ceil} {direction} of \"{parent}\"",
+                    "\"ceil\" {said} of \"{}\" is above the {above_ceil} {direction} of \
+                     \"{parent}\"",
                     class.path
                 );
                 self.problems.warning(*place, what, "it never gets more than passes above it");
@@ -456,7 +470,8 @@ impl Build<'_> {
         for class in classes() {
             if let Some(At { value: Weight::Parts(parts), place }) = class.weight {
                 let what = format!(
-                    "\"weight\" {parts} of \"{}\" is a bare number, but its sibling \"{}\" weighs a rate",
+                    "\"weight\" {parts} of \"{}\" is a bare number, but its sibling \"{}\" \
+                     weighs a rate",
                     class.path, by_rate.path
                 );
                 let help =
@@ -473,7 +488,8 @@ impl Build<'_> {
             let sum = Rate::from_bps(min.bps().saturating_mul(u64::from(count)));
             if sum > *ceil {
                 let what = format!(
-                    "{count} sessions of at least {min} are {sum} {direction}, and \"{}\" has {ceil} at most",
+                    "{count} sessions of at least {min} are {sum} {direction}, and \"{}\" has \
+                     {ceil} at most",
                     class.path
                 );
                 self.problems.error(
@@ -532,7 +548,7 @@ pub(crate) fn check_size(plan: &Plan, place: Place, problems: &mut Problems) {
     let raw = plan.asked.iter().flat_map(|a| &a.rules).filter(|r| r.when.raw.is_some()).count();
     for (what, is, most) in [
         ("classes, subscribers and leaves made at run time", nodes, limits::CLASSES),
-        ("match lines", rules, limits::RULES / 4),
+        ("match lines", rules, limits::RULES),
         ("raw byte matches", raw, limits::RAW_MATCHES),
     ] {
         if is > most {

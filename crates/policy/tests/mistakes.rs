@@ -115,6 +115,14 @@ fn what_can_never_work_is_said() {
 }
 
 #[test]
+fn a_word_at_fault_is_pointed_at_also_at_the_end_of_a_line() {
+    let text = format!("{LINK}[class.\"/a\"]\nmatch = \"udp, tcp port\"\n");
+    assert!(problems(&text, "")[0].starts_with("weir.toml:8:15 error: \"tcp\" says again"));
+    let text = format!("{LINK}[class.\"/a\"]\nmatch = \"tcp lan port\"\n");
+    assert!(problems(&text, "")[0].starts_with("weir.toml:8:18 error: \"port\" needs one"));
+}
+
+#[test]
 fn syntax_errors_do_not_hide_each_other_nor_the_words() {
     let text = format!("{LINK}[class.\"/a\"]\nmatch = any\nqueue = \"fare\"\nrate = = 3\n");
     let said = problems(&text, "");

@@ -168,7 +168,10 @@ mod tests {
         /// However the caller polls, no window carries more than the rate and one frame, and a
         /// caller that polls at `next_at` loses no time.
         #[test]
-        fn the_rate_is_kept_and_used(sizes in prop::collection::vec(60usize..1514, 1..60), rate in 10_000u64..10_000_000_000) {
+        fn the_rate_is_kept_and_used(
+            sizes in prop::collection::vec(60usize..1514, 1..60),
+            rate in 10_000u64..10_000_000_000,
+        ) {
             let mut pool = Pool::new(64, 1514);
             let line = Link::default();
             let rate = Rate::from_bps(rate);

@@ -18,8 +18,8 @@ pub const CLASSES: usize = 1 << 20;
 pub const POLICY_BYTES: u64 = 16 << 20;
 /// Bytes of a subscriber file.
 pub const SUBSCRIBER_BYTES: u64 = 256 << 20;
-/// Match rules of one link, after each is written out per side.
-pub const RULES: usize = 16_384;
+/// Lines of `match` of one link.
+pub const RULES: usize = 4_096;
 /// Raw byte matches of one link.
 pub const RAW_MATCHES: usize = 64;
 /// Address blocks that all rules of one link name together.

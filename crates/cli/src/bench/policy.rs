@@ -6,23 +6,24 @@ use std::process::ExitCode;
 
 use weir_policy::{Source, read};
 
-use super::{Figures, Json, per, timed};
+use super::{Figures, Json, per, timed, within};
 use crate::out::problem;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Rows of the table
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 10_000, value_parser = within(1..=1_000_000))]
     rows: u32,
     /// Rounds of which the median is taken
-    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    #[arg(long, default_value_t = 9, value_parser = within(1..=1_000))]
     rounds: u32,
     #[command(flatten)]
     json: Json,
 }
 
 const POLICY: &str = "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"100gbit\"\nup = \"100gbit\"\n\
-    [class.\"/sites\"]\n[class.\"/sites/one\"]\n[subscribers]\nfile = \"s.csv\"\nunder = \"/sites\"\n";
+    [class.\"/sites\"]\n[class.\"/sites/one\"]\n\
+    [subscribers]\nfile = \"s.csv\"\nunder = \"/sites\"\n";
 
 pub(crate) fn run(args: &Args) -> ExitCode {
     let mut table = "id,name,parent,addresses,down_rate,down_ceil,up_rate,up_ceil\n".to_owned();

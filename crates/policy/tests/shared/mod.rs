@@ -29,4 +29,10 @@ pub(crate) fn plan(text: &str, table: &str) -> Plan {
 }
 
 /// A link of 100 Mbit/s down and 20 up, all of it used.
-pub(crate) const LINK: &str = "[link.office]\nlan = \"eth1\"\nwan = \"eth2\"\ndown = \"100mbit\"\nup = \"20mbit\"\nmargin = { down = \"100%\" }\n";
+pub(crate) const LINK: &str = r#"[link.office]
+lan = "eth1"
+wan = "eth2"
+down = "100mbit"
+up = "20mbit"
+margin = { down = "100%" }
+"#;

@@ -1,0 +1,232 @@
+//! The command as a user calls it: what it prints, where, and with which exit status.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A folder of its own for one test, removed in the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("a folder for the test");
+        Folder(path)
+    }
+
+    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, bytes).expect("a file for the test");
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn weir<S: AsRef<std::ffi::OsStr>>(arguments: &[S]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_weir")).args(arguments).output().expect("weir runs")
+}
+
+/// Exit status, standard output, standard error.
+fn said<S: AsRef<std::ffi::OsStr>>(arguments: &[S]) -> (i32, String, String) {
+    let output = weir(arguments);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().expect("an exit status"), text(&output.stdout), text(&output.stderr))
+}
+
+fn check(path: &Path) -> (i32, String, String) {
+    said(&["check".as_ref(), path.as_os_str()])
+}
+
+fn examples() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let files = std::fs::read_dir(folder).expect("examples/").map(|f| f.expect("a file").path());
+    let mut policies: Vec<PathBuf> =
+        files.filter(|f| f.extension().is_some_and(|e| e == "toml")).collect();
+    policies.sort();
+    assert!(policies.len() >= 6, "{policies:?}");
+    policies
+}
+
+const LINK: &str = "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"10mbit\"\nup = \"10mbit\"\n";
+
+#[test]
+fn every_example_is_fine_and_in_canonical_form() {
+    for policy in examples() {
+        let (status, out, err) = check(&policy);
+        assert_eq!(status, 0, "{policy:?}: {err}");
+        assert!(out.contains("fine"), "{out}");
+        assert!(!err.contains("warning"), "{err}");
+        let (status, _, err) = said(&["fmt".as_ref(), "--check".as_ref(), policy.as_os_str()]);
+        assert_eq!(status, 0, "{err}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_said_with_status_2() {
+    let folder = Folder::new("unreadable");
+    let mut random = 1u64;
+    let noise: Vec<u8> = (0..100 << 20)
+        .map(|_| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 56) as u8
+        })
+        .collect();
+    let large = folder.write("random", &noise);
+    let small = folder.write("small", &noise[..10_000]);
+    let not_text = folder.write("latin1.toml", b"# caf\xe9\n");
+    for (path, part) in [
+        (large.as_path(), "104.8576mb"),
+        (small.as_path(), "not text"),
+        (not_text.as_path(), "latin1.toml:1:6"),
+        (folder.0.as_path(), "directory"),
+        (&folder.0.join("missing.toml"), "no such file"),
+    ] {
+        let (status, out, err) = check(path);
+        assert_eq!((status, out.as_str()), (2, ""), "{err}");
+        assert!(err.contains(part) && !err.contains("panicked"), "{part}: {err}");
+        assert!(err.lines().count() <= 2, "{err}");
+    }
+}
+
+#[test]
+fn a_wrong_call_is_status_2_and_help_is_0() {
+    assert_eq!(said::<&str>(&[]).0, 2);
+    let (status, _, err) = said(&["chekc", "x"]);
+    assert!(status == 2 && err.contains("check"), "{err}");
+    assert_eq!(said(&["explain", "x"]).0, 2);
+    let (status, out, _) = said(&["--help"]);
+    assert!(status == 0 && out.contains("replay") && out.contains("Exit status"));
+}
+
+#[test]
+fn problems_go_to_standard_error_with_place_and_cure_and_status_1() {
+    let folder = Folder::new("problems");
+    let policy =
+        folder.write("p.toml", format!("{LINK}[class.\"/a\"]\nmatch = \"any\"\nrtae = 1\n"));
+    let (status, out, err) = check(&policy);
+    assert_eq!((status, out.as_str()), (1, ""));
+    assert!(err.contains("p.toml:8:1") && err.contains("did you mean \"rate\"?"), "{err}");
+}
+
+#[test]
+fn three_bad_rows_of_a_hundred_thousand_are_named_and_the_others_load() {
+    let folder = Folder::new("rows");
+    let policy = folder.write("p.toml", format!("{LINK}[subscribers]\nfile = \"s.csv\"\n"));
+    let mut table = "id,name,parent,addresses,down_rate,down_ceil,up_rate,up_ceil\n".to_owned();
+    for n in 0..100_000u32 {
+        let address = std::net::Ipv4Addr::from_bits(0x0a00_0000 + n);
+        let down = if n % 40_000 == 5 { "fast" } else { "10mbit" };
+        table += &format!("s{n},,,{address},,{down},,\n");
+    }
+    folder.write("s.csv", table);
+    let (status, _, err) = check(&policy);
+    assert_eq!(status, 1);
+    assert!(err.contains("3 rows set aside"), "{err}");
+    for line in [7, 40_007, 80_007] {
+        assert!(err.contains(&format!("s.csv:{line}:")), "{err}");
+    }
+    let packet = "tcp 10.0.0.9:1000 > 192.0.2.1:80";
+    let (status, out, _) =
+        said(&["explain".as_ref(), policy.as_os_str(), "-p".as_ref(), packet.as_ref()]);
+    assert_eq!(status, 0);
+    assert!(out.contains("/s9"), "{out}");
+}
+
+#[test]
+fn explain_names_class_rule_and_limits() {
+    let office = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/office.toml");
+    let explain = |packet: &str, from: &str| {
+        let office = office.to_str().expect("a path of text");
+        let (status, out, err) = said(&["explain", office, "--packet", packet, "--from", from]);
+        assert_eq!(status, 0, "{err}");
+        out
+    };
+    let out = explain("udp 10.0.0.5:5060 > 192.0.2.1:5060 dscp ef", "lan");
+    assert!(out.contains("classify  /voice by \"dscp ef\""), "{out}");
+    assert!(out.contains("/ is link office: 20mbit"), "{out}");
+    let out = explain("tcp 192.0.2.1:873 > 10.0.1.5:5000", "wan");
+    assert!(out.contains("/office/backup by \"tcp port 873\""), "{out}");
+    assert!(out.contains("/office: guaranteed 38.8mbit, at most 87.3mbit"), "{out}");
+    let out = explain("tcp 10.0.9.7:5000 > 192.0.2.1:80", "lan");
+    assert!(out.contains("/guests/10.0.9.7"), "{out}");
+    let (status, _, err) = said(&["explain", office.to_str().expect("text"), "-p", "upd 1.2.3.4"]);
+    assert!(status == 2 && err.contains("udp, tcp"), "{err}");
+}
+
+#[test]
+fn diff_tells_what_changes_in_words() {
+    let folder = Folder::new("diff");
+    let a = folder
+        .write("a.toml", format!("{LINK}[class.\"/a\"]\nmatch = \"any\"\nrate = \"1mbit\"\n"));
+    let b = folder
+        .write("b.toml", format!("{LINK}[class.\"/a\"]\nmatch = \"any\"\nrate = \"2mbit\"\n"));
+    let (status, out, _) = said(&["diff".as_ref(), a.as_os_str(), b.as_os_str()]);
+    assert_eq!((status, out.as_str()), (0, "~ /a  rate 1mbit -> 2mbit\n"));
+    let (_, out, _) = said(&["diff".as_ref(), a.as_os_str(), a.as_os_str()]);
+    assert_eq!(out, "no difference in meaning\n");
+}
+
+#[test]
+fn fmt_writes_once_and_leaves_what_it_cannot_read() {
+    let folder = Folder::new("fmt");
+    let text = format!("{LINK}[class.\"/a\"]\nrate='1000kbit'\nmatch=\"any\"\n");
+    let policy = folder.write("p.toml", &text);
+    let fmt = |mode: &str| said(&["fmt".as_ref(), mode.as_ref(), policy.as_os_str()]);
+    assert_eq!(fmt("--check").0, 1);
+    assert!(fmt("--stdout").1.contains("match = \"any\"\nrate = \"1mbit\""));
+    assert_eq!(said(&["fmt".as_ref(), policy.as_os_str()]).0, 0);
+    assert_eq!(fmt("--check").0, 0);
+    let broken = folder.write("broken.toml", "[class\n");
+    assert_eq!(said(&["fmt".as_ref(), broken.as_os_str()]).0, 1);
+    assert_eq!(std::fs::read(&broken).expect("still there"), b"[class\n");
+}
+
+#[test]
+fn the_tour_leaves_files_and_the_replay_balances() {
+    let folder = Folder::new("tour");
+    let path = folder.0.to_str().expect("a path of text");
+    let (status, out, err) = said(&["demo", "--folder", path]);
+    assert_eq!(status, 0, "{err}");
+    assert!(out.contains("did you mean \"priority\"?") && out.contains("/calls"), "{out}");
+    let (capture, policy) = (format!("{path}/evening.pcap"), format!("{path}/home.toml"));
+    let replay = |json: &str| said(&["replay", &capture, "--policy", &policy, "--json", json]);
+    let (status, out, err) = replay("-");
+    assert_eq!(status, 0, "{err}");
+    assert_eq!(replay("-").1, out, "the same run twice");
+    let result: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    let link = &result["classes"][0];
+    let frames = |value: &serde_json::Value| value["frames"].as_u64().expect("a number");
+    let mut received = 0;
+    for way in ["down", "up"] {
+        let way = &link[way];
+        let dropped: u64 = ["runt", "queue-full"].iter().map(|r| frames(&way["dropped"][r])).sum();
+        assert_eq!(frames(&way["received"]), frames(&way["sent"]) + dropped);
+        assert_eq!(frames(&way["held"]), 0);
+        received += frames(&way["received"]);
+    }
+    assert_eq!(Some(received), result["frames"].as_u64());
+    assert!(frames(&link["up"]["dropped"]["queue-full"]) > 0, "the backup overloads the uplink");
+}
+
+#[test]
+fn a_capture_that_is_none_is_said() {
+    let folder = Folder::new("captures");
+    let policy = folder.write("p.toml", LINK);
+    let text = folder.write("notes.pcap", "these are notes and no capture at all, really\n");
+    let empty = folder.write("empty.pcap", "");
+    for (capture, part) in [
+        (&text, "text"),
+        (&empty, "empty"),
+        (&folder.0, "directory"),
+        (&folder.0.join("x"), "no such"),
+    ] {
+        let arguments = ["replay".as_ref(), capture.as_os_str(), "-p".as_ref(), policy.as_os_str()];
+        let (status, _, err) = said(&arguments);
+        assert!(status == 2 && err.contains(part), "{capture:?}: {status} {err}");
+    }
+}

@@ -1,0 +1,3 @@
+//! Frames and policies through the engine, guided by coverage.
+#![no_main]
+libfuzzer_sys::fuzz_target!(|data: &[u8]| weir_fuzz::engine(data));

@@ -1,0 +1,3 @@
+//! Tables of subscribers, guided by coverage.
+#![no_main]
+libfuzzer_sys::fuzz_target!(|data: &[u8]| weir_fuzz::subscribers(data));

@@ -1,0 +1,74 @@
+//! The engine: any frames in any order under changing policies. The first bytes choose, the rest
+//! are frames: a length, a side, and that many bytes, with time passing in between.
+
+use weir_engine::{Config, Engine, Planner, Snapshot};
+use weir_packet::{Burst, Pool, Side};
+use weir_policy::{Plan, Source, read};
+use weir_units::{Instant, Span};
+
+/// Nothing is lost and nothing is invented, whatever comes.
+pub fn engine(data: &[u8]) {
+    let Some((&choice, mut rest)) = data.split_first() else { return };
+    let mut planner = Planner::new();
+    let first = planner.prepare(&plan(choice)).expect("a small policy fits");
+    let config = Config { queue_frames: 8, flows: 16, seed: 3 };
+    let mut engine = Engine::new(config, Pool::new(20, 2_048), first, Instant::ZERO);
+    let mut now = Instant::ZERO;
+    let mut burst = Burst::new();
+    while let [what, length, more @ ..] = rest {
+        let length = usize::from(*length) * if what & 4 == 0 { 1 } else { 6 };
+        let (bytes, behind) = more.split_at(length.min(more.len()));
+        rest = behind;
+        now += Span::from_us(u64::from(*what) * 37);
+        if what & 0xe0 == 0xe0 {
+            let mut change = planner.prepare(&plan(*what)).expect("a small policy fits");
+            while !engine.apply(now, &mut change) {}
+        }
+        let side = if what & 1 == 0 { Side::Lan } else { Side::Wan };
+        if let Some(frame) = engine.pool_mut().fill(bytes) {
+            burst.push(frame).expect("the burst was empty");
+        }
+        engine.receive(now, side, &mut burst);
+        if what & 2 == 0 {
+            leave(&mut engine, now);
+        }
+        engine.age(now);
+        balance(&engine);
+    }
+}
+
+fn leave(engine: &mut Engine, now: Instant) {
+    let mut out = Burst::new();
+    for side in [Side::Lan, Side::Wan] {
+        engine.transmit(now, side, &mut out);
+        while let Some(frame) = out.pop() {
+            engine.pool_mut().give(frame);
+        }
+    }
+}
+
+fn balance(engine: &Engine) {
+    let mut snapshot = Snapshot::default();
+    let mut cursor = Some(0);
+    while let Some(from) = cursor {
+        cursor = engine.snapshot(from, &mut snapshot);
+        assert!(snapshot.leaves.iter().all(|(_, slot)| slot.iter().all(|c| c.balance())));
+    }
+    assert!(snapshot.total.iter().all(|c| c.balance()));
+    let held: u64 = snapshot.total.iter().map(|c| c.held.frames).sum();
+    assert_eq!(engine.pool().free() as u64 + held, engine.pool().capacity() as u64);
+}
+
+fn plan(choice: u8) -> Plan {
+    let text = format!(
+        "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"{0}mbit\"\nup = \"{0}mbit\"\n\
+         [class.\"/a\"]\nmatch = \"dscp ef\"\n[class.\"/h{1}\"]\nmatch = \"udp\"\n\
+         each = {{ by = \"lan-host\", count = 2, age = \"1ms\" }}\n\
+         [class.\"/b\"]\nmatch = [\"tcp\", \"length 0-{choice}\"]\n[class.\"/b/c\"]\n\
+         match = {{ when = \"tcp\", bytes = {{ at = \"payload 0\", value = {choice} }} }}\n",
+        u32::from(choice & 31) + 1,
+        choice & 3,
+    );
+    let reading = read(Source::new("p", text), &mut |_| Err(String::new())).expect("is text");
+    reading.plans.into_iter().next().expect("the policy is right")
+}
