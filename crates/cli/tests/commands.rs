@@ -230,3 +230,13 @@ fn a_capture_that_is_none_is_said() {
         assert!(status == 2 && err.contains(part), "{capture:?}: {status} {err}");
     }
 }
+
+#[test]
+fn every_reason_to_drop_is_documented() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/drops.md");
+    let text = std::fs::read_to_string(file).expect("docs/drops.md");
+    for reason in weir_packet::Reason::all() {
+        let row = format!("| `{}` | {} |", reason.name(), reason.meaning());
+        assert!(text.contains(&row), "docs/drops.md has no row {row}");
+    }
+}
