@@ -30,14 +30,15 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => (0u32..200_000).prop_map(|us| Step::Pass { us }),
         1 => prop::collection::vec(any::<u8>(), 0..8).prop_map(Step::Policy),
     ];
-    prop::collection::vec(step, 1..300)
+    prop::collection::vec(step, 1..400)
 }
 
 /// A policy of classes chosen by `choice`; all of them valid together.
 fn plan(choice: &[u8]) -> Plan {
-    let rate = 1 + choice.len() * 3;
+    // slow enough that queues fill
+    let rate = 100 + choice.len() * 300;
     let mut text =
-        format!("[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"{rate}mbit\"\nup = \"{rate}mbit\"\n");
+        format!("[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"{rate}kbit\"\nup = \"{rate}kbit\"\n");
     let classes = [
         "[class.\"/voice\"]\nmatch = \"dscp ef\"\n",
         "[class.\"/web\"]\nmatch = [\"tcp wan port 80\", \"tcp wan port 443\"]\n",

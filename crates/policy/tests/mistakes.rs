@@ -92,6 +92,10 @@ fn what_can_never_work_is_said() {
             "\"/b\" overlaps with \"/a\": a frame that both match goes",
         ),
         (
+            "[class.\"/a\"]\nmatch = \"tcp port 1-100, lan 10.0.0.0/24\"\n[class.\"/b\"]\nmatch = \"tcp port 90-200\"\n",
+            "note: \"/b\" overlaps with \"/a\"",
+        ),
+        (
             "[class.\"/a\"]\nmatch = \"up\"\nweight = 3\n[class.\"/b\"]\nmatch = \"down\"\nrate = \"1mbit\"\n",
             "is a bare number",
         ),

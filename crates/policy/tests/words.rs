@@ -153,6 +153,17 @@ fn guarantees_under_weirs_allocator_fit_into_31_of_32_parts() {
 }
 
 #[test]
+fn who_has_no_rate_weighs_a_hundredth_of_the_parent_at_least() {
+    let text = format!(
+        "{LINK}[class.\"/a\"]\nmatch = \"up\"\nrate = \"100%\"\n\
+         [class.\"/b\"]\nmatch = \"any\"\n"
+    );
+    let plan = plan(&text, "");
+    let weights: Vec<u64> = plan.nodes[1..].iter().map(|n| n.shares.up.weight).collect();
+    assert_eq!(weights, [20_000_000, 200_000, 200_000]);
+}
+
+#[test]
 fn a_weight_beside_siblings_is_of_their_kind() {
     let text = format!(
         "{LINK}[class.\"/a\"]\nmatch = \"up\"\nweight = 3\n[class.\"/b\"]\nmatch = \"down\"\nweight = 2\n"

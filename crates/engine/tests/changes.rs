@@ -1,0 +1,150 @@
+//! What stays and what goes when policies follow one another.
+
+use weir_engine::{Config, Engine, Planner, Report};
+use weir_packet::{Build, Burst, Pool, Side};
+use weir_policy::{Plan, Source, read};
+use weir_units::{Instant, Span};
+
+fn plan(classes: &str) -> Plan {
+    let text =
+        format!("[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"1mbit\"\nup = \"1mbit\"\n{classes}");
+    let reading = read(Source::new("p", text), &mut |_| Err(String::new())).expect("is text");
+    assert!(!reading.is_at_fault(), "{:?}", reading.problems);
+    reading.plans.into_iter().next().expect("has a link")
+}
+
+struct World {
+    engine: Engine,
+    planner: Planner,
+    plan: Plan,
+}
+
+impl World {
+    fn new(classes: &str) -> World {
+        let mut planner = Planner::new();
+        let plan = plan(classes);
+        let first = planner.prepare(&plan).expect("fits");
+        let config = Config { flows: 64, ..Config::default() };
+        let engine = Engine::new(config, Pool::new(500, 256), first, Instant::ZERO);
+        World { engine, planner, plan }
+    }
+
+    fn send(&mut self, host: u8, frames: usize) {
+        let from = format!("10.0.0.{host}:1000").parse().expect("an address");
+        let bytes = Build::udp(from, "192.0.2.1:53".parse().expect("an address")).to_vec();
+        let mut burst = Burst::new();
+        for _ in 0..frames {
+            let frame = self.engine.pool_mut().fill(&bytes).expect("a buffer");
+            burst.push(frame).expect("room");
+        }
+        self.engine.receive(Instant::ZERO, Side::Lan, &mut burst);
+    }
+
+    fn change(&mut self, classes: &str) {
+        self.plan = plan(classes);
+        let mut change = self.planner.prepare(&self.plan).expect("fits");
+        while !self.engine.apply(Instant::ZERO, &mut change) {}
+    }
+
+    /// Frames that came and frames that wait, by path.
+    fn seen(&self) -> Vec<(String, u64, u64)> {
+        let report = Report::of(&self.engine, &self.plan);
+        let rows = report.rows.iter().filter(|r| !r.is_silent());
+        rows.map(|r| {
+            let counters = r.from(Side::Lan);
+            (r.path.clone(), counters.received.frames, counters.held.frames)
+        })
+        .collect()
+    }
+}
+
+fn rows(rows: &[(&str, u64, u64)]) -> Vec<(String, u64, u64)> {
+    rows.iter().map(|(path, came, wait)| ((*path).to_owned(), *came, *wait)).collect()
+}
+
+const A: &str = "[class.\"/a\"]\nmatch = \"lan 10.0.0.1\"\n";
+const B: &str = "[class.\"/b\"]\nmatch = \"lan 10.0.0.2\"\n";
+
+#[test]
+fn a_class_keeps_its_books_and_its_queue_while_others_come_and_go() {
+    let mut world = World::new(A);
+    world.send(1, 3);
+    world.send(2, 2);
+    assert_eq!(world.seen(), rows(&[("/", 5, 5), ("/a", 3, 3), ("/(rest)", 2, 2)]));
+    world.change(&format!("{B}{A}"));
+    world.send(2, 4);
+    let want = [("/", 9, 9), ("/b", 4, 4), ("/a", 3, 3), ("/(rest)", 2, 2)];
+    assert_eq!(world.seen(), rows(&want));
+}
+
+#[test]
+fn what_waits_in_a_class_that_is_gone_goes_to_the_rest() {
+    let mut world = World::new(&format!("{A}{B}"));
+    world.send(1, 3);
+    world.send(2, 2);
+    world.change(B);
+    // its three frames came as /a's: the link has them, the rest has them waiting
+    assert_eq!(world.seen(), rows(&[("/", 5, 5), ("/b", 2, 2), ("/(rest)", 0, 3)]));
+}
+
+#[test]
+fn a_renamed_class_takes_everything_along() {
+    let mut world = World::new("[class.\"/x\"]\n[class.\"/x/a\"]\nmatch = \"lan 10.0.0.1\"\n");
+    world.send(1, 3);
+    world.change("[class.\"/y\"]\nwas = \"/x\"\n[class.\"/y/a\"]\nmatch = \"lan 10.0.0.1\"\n");
+    world.send(1, 1);
+    assert_eq!(world.seen(), rows(&[("/", 4, 4), ("/y", 4, 4), ("/y/a", 4, 4)]));
+}
+
+#[test]
+fn made_leaves_outlive_a_change_and_are_named_by_their_host() {
+    let each = "[class.\"/h\"]\nmatch = \"udp\"\neach = { by = \"lan-host\", count = 2 }\n";
+    let mut world = World::new(each);
+    (1..=3).for_each(|host| world.send(host, 1));
+    let want = [
+        ("/", 3, 3),
+        ("/h", 3, 3),
+        ("/h/10.0.0.1", 1, 1),
+        ("/h/10.0.0.2", 1, 1),
+        ("/h/(others)", 1, 1),
+    ];
+    assert_eq!(world.seen(), rows(&want));
+    world.change(&format!("[class.\"/z\"]\nmatch = \"tcp\"\n{each}"));
+    world.send(2, 1);
+    let want = [
+        ("/", 4, 4),
+        ("/h", 4, 4),
+        ("/h/10.0.0.1", 1, 1),
+        ("/h/10.0.0.2", 2, 2),
+        ("/h/(others)", 1, 1),
+    ];
+    assert_eq!(world.seen(), rows(&want));
+}
+
+#[test]
+fn a_host_that_was_silent_makes_room_and_its_books_stay_with_the_class() {
+    let each = "[class.\"/h\"]\nmatch = \"udp\"\n\
+                each = { by = \"lan-host\", count = 1, age = \"1s\" }\n";
+    let mut world = World::new(each);
+    world.send(1, 1);
+    let later = Instant::ZERO + Span::from_secs(5);
+    let mut out = Burst::new();
+    world.engine.transmit(later, Side::Wan, &mut out);
+    out.drain().for_each(|frame| world.engine.pool_mut().give(frame));
+    for _ in 0..10 {
+        world.engine.age(later);
+    }
+    world.send(2, 1);
+    let want = [("/", 2, 1), ("/h", 2, 1), ("/h/10.0.0.2", 1, 1), ("/h/(others)", 1, 0)];
+    assert_eq!(world.seen(), rows(&want));
+}
+
+#[test]
+fn numbers_of_classes_that_are_gone_are_used_again() {
+    let mut planner = Planner::new();
+    for round in 0..600 {
+        // 4 096 leaves each time under another path: without reuse the numbers end at round 512
+        let classes = format!("[class.\"/h{round}\"]\nmatch = \"udp\"\neach = \"lan-host\"\n");
+        assert!(planner.prepare(&plan(&classes)).is_ok(), "round {round}");
+    }
+}
