@@ -4,6 +4,7 @@
 
 mod fifo;
 mod layer;
+pub mod tree;
 
 pub use fifo::{Fifo, Waiting};
 pub use layer::{Layer, Link};

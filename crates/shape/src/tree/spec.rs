@@ -1,0 +1,57 @@
+//! What the tree is told, as plain data: the engine fills it from a plan, tests by hand.
+
+use weir_units::{Bytes, Rate};
+
+use crate::Link;
+
+/// A whole tree for one leaving port.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// What the line carries, and what a frame costs on it.
+    pub rate: Rate,
+    /// What a frame costs.
+    pub link: Link,
+    /// The nodes below the link; a parent comes before its children.
+    pub nodes: Vec<NodeSpec>,
+}
+
+/// One node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeSpec {
+    /// Its number, by which labels name leaves; 0 is the link.
+    pub number: u32,
+    /// Its parent's number.
+    pub parent: u32,
+    /// Whether frames wait here; else it has children, now or later.
+    pub is_leaf: bool,
+    /// Guaranteed.
+    pub rate: Rate,
+    /// At most.
+    pub ceil: Rate,
+    /// Its part among its siblings, above zero.
+    pub weight: u64,
+    /// 0 goes first.
+    pub priority: u8,
+    /// How much may leave at once above the ceiling; `None`: two frames or a millisecond.
+    pub burst: Option<Bytes>,
+    /// Frames that may wait in a leaf.
+    pub limit: u32,
+}
+
+impl NodeSpec {
+    /// A node that may have everything, to be narrowed.
+    #[must_use]
+    pub const fn new(number: u32, parent: u32, is_leaf: bool) -> NodeSpec {
+        NodeSpec {
+            number,
+            parent,
+            is_leaf,
+            rate: Rate::ZERO,
+            ceil: Rate::MAX,
+            weight: 1,
+            priority: 2,
+            burst: None,
+            limit: 1_000,
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Where frames wait: one place per buffer of the pool, so that a frame's buffer number is its
+//! place and a queue is a chain of them. Every queue may be as long as the pool, and none costs
+//! memory while it is empty.
+
+use weir_packet::{Frame, Label};
+use weir_units::Instant;
+
+use crate::Waiting;
+
+/// No place.
+const NONE: u32 = u32::MAX;
+
+/// The places of all frames that may wait.
+#[derive(Debug)]
+pub(crate) struct Store {
+    places: Box<[Place]>,
+}
+
+#[derive(Debug)]
+struct Place {
+    waiting: Option<Waiting>,
+    next: u32,
+}
+
+/// Frames in the order in which they came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chain {
+    first: u32,
+    last: u32,
+    frames: u32,
+}
+
+impl Default for Chain {
+    fn default() -> Self {
+        Chain { first: NONE, last: NONE, frames: 0 }
+    }
+}
+
+impl Store {
+    /// Places for the frames of a pool with so many buffers.
+    pub(crate) fn new(buffers: usize) -> Store {
+        Store { places: (0..buffers).map(|_| Place { waiting: None, next: NONE }).collect() }
+    }
+
+    /// Whether there is a place for this frame: it is of the pool the store was made for.
+    #[inline]
+    pub(crate) fn has_place(&self, frame: &Frame) -> bool {
+        self.places.get(frame.index() as usize).is_some_and(|p| p.waiting.is_none())
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, chain: &mut Chain, now: Instant, frame: Frame, label: Label) {
+        let at = frame.index();
+        let place = &mut self.places[at as usize];
+        place.waiting = Some(Waiting { frame, label, since: now });
+        place.next = NONE;
+        match chain.last {
+            NONE => chain.first = at,
+            last => self.places[last as usize].next = at,
+        }
+        chain.last = at;
+        chain.frames += 1;
+    }
+
+    #[inline]
+    pub(crate) fn pop(&mut self, chain: &mut Chain) -> Option<Waiting> {
+        let place = self.places.get_mut(chain.first as usize)?;
+        let waiting = place.waiting.take();
+        chain.first = place.next;
+        chain.frames -= 1;
+        if chain.first == NONE {
+            chain.last = NONE;
+        }
+        waiting
+    }
+}
+
+impl Chain {
+    pub(crate) const fn len(&self) -> u32 {
+        self.frames
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.frames == 0
+    }
+}
