@@ -6,7 +6,7 @@ use weir_packet::Net;
 use crate::facts::Facts;
 use crate::ranges::Ranges;
 use crate::rules::{Plain, UNTAGGED};
-use crate::sets::{Maker, Set, Sets};
+use crate::sets::{Blocks, Maker, Sets};
 use crate::steps::Steps;
 
 /// A field with the sets of rules that its values allow.
@@ -40,7 +40,8 @@ pub(crate) enum Number {
     WanMac,
 }
 
-/// What a frame has that does not have the field: no rule that asks for the field allows it.
+/// What a frame has that does not have the field: it lies behind all steps, where no rule is that
+/// asks for the field.
 const ABSENT: u64 = u64::MAX;
 
 /// No more fields than this are there.
@@ -116,30 +117,37 @@ fn mac_number([a, b, c, d, e, f]: [u8; 6]) -> u64 {
 
 impl Field {
     /// The fields that these rules ask for, those first that tell most apart.
-    pub(crate) fn all(rules: &[Plain]) -> Vec<Field> {
-        let lan = Field::addresses(rules, Kind::Lan, |rule| &rule.lan);
-        let wan = Field::addresses(rules, Kind::Wan, |rule| &rule.wan);
-        let numbers = Number::ALL.into_iter().filter_map(|number| Field::number(rules, number));
-        [lan, wan].into_iter().flatten().chain(numbers).collect()
+    pub(crate) fn all(rules: &[Plain], blocks: &mut Blocks) -> Vec<Field> {
+        let lan = Field::addresses(rules, blocks, Kind::Lan, |rule| &rule.lan);
+        let wan = Field::addresses(rules, blocks, Kind::Wan, |rule| &rule.wan);
+        let numbers = Number::ALL.into_iter();
+        let numbers = numbers.filter_map(|number| Field::number(rules, blocks, number));
+        let mut fields: Vec<Field> = [lan, wan].into_iter().flatten().chain(numbers).collect();
+        if fields.is_empty() {
+            // one that nobody asks for: all rules are in its only set
+            fields.push(Field::of(rules, blocks, Number::Side, &[]));
+        }
+        fields
     }
 
     fn addresses<'r>(
         rules: &'r [Plain],
+        blocks: &mut Blocks,
         kind: fn(Ranges) -> Kind,
         asked: fn(&'r Plain) -> &'r [weir_units::Prefix],
     ) -> Option<Field> {
         if rules.iter().all(|rule| asked(rule).is_empty()) {
             return None;
         }
-        let mut maker = Maker::new(rules.len(), |bit| asked(&rules[bit]).is_empty());
-        let blocks = (0u32..)
+        let mut maker = Maker::new(blocks, rules.len(), |bit| asked(&rules[bit]).is_empty());
+        let asking = (0u32..)
             .zip(rules)
             .flat_map(|(bit, rule)| asked(rule).iter().map(move |&block| (block, bit)));
-        let ranges = Ranges::new(blocks, 0, |around, bits| maker.with(around, bits));
+        let ranges = Ranges::new(asking, 0, |around, bits| maker.with(around, bits));
         Some(Field { kind: kind(ranges), sets: maker.finish() })
     }
 
-    fn number(rules: &[Plain], number: Number) -> Option<Field> {
+    fn number(rules: &[Plain], blocks: &mut Blocks, number: Number) -> Option<Field> {
         let asked = (0u32..)
             .zip(rules)
             .filter_map(|(bit, rule)| number.asked(rule).map(|(first, last)| (first, last, bit)));
@@ -147,9 +155,19 @@ impl Field {
         if asked.is_empty() {
             return None;
         }
-        let mut maker = Maker::new(rules.len(), |bit| number.asked(&rules[bit]).is_none());
-        let steps = Steps::new(&asked, &mut maker);
-        Some(Field { kind: Kind::Number(number, steps), sets: maker.finish() })
+        Some(Field::of(rules, blocks, number, &asked))
+    }
+
+    fn of(
+        rules: &[Plain],
+        blocks: &mut Blocks,
+        number: Number,
+        asked: &[(u64, u64, u32)],
+    ) -> Field {
+        let is_any = |bit: usize| number.asked(&rules[bit]).is_none();
+        let mut maker = Maker::new(blocks, rules.len(), is_any);
+        let steps = Steps::new(asked, &mut maker);
+        Field { kind: Kind::Number(number, steps), sets: maker.finish() }
     }
 
     /// Whether the frames of one connection in one direction may differ in it.
@@ -168,16 +186,14 @@ impl Field {
         match &self.kind {
             Kind::Lan(ranges) => find_address(ranges, facts.headers.net, facts.lan),
             Kind::Wan(ranges) => find_address(ranges, facts.headers.net, facts.wan),
-            Kind::Number(number, steps) => match number.of(facts, is_subscriber) {
-                ABSENT => 0,
-                value => steps.find(value),
-            },
+            Kind::Number(number, steps) => steps.find(number.of(facts, is_subscriber)),
         }
     }
 
+    /// The numbers of the blocks of a set.
     #[inline]
-    pub(crate) fn set(&self, number: u32) -> Set<'_> {
-        self.sets.get(number)
+    pub(crate) fn list(&self, set: u32) -> &[u32] {
+        self.sets.list(set)
     }
 }
 
