@@ -184,9 +184,18 @@ impl Field {
     #[inline]
     pub(crate) fn find(&self, facts: &Facts, is_subscriber: impl Fn() -> bool) -> u32 {
         match &self.kind {
-            Kind::Lan(ranges) => find_address(ranges, facts.headers.net, facts.lan),
-            Kind::Wan(ranges) => find_address(ranges, facts.headers.net, facts.wan),
+            Kind::Lan(ranges) => find_address(ranges, facts.headers.net, facts.lan()),
+            Kind::Wan(ranges) => find_address(ranges, facts.headers.net, facts.wan()),
             Kind::Number(number, steps) => steps.find(number.of(facts, is_subscriber)),
+        }
+    }
+
+    /// The same for a field that varies within a connection.
+    #[inline]
+    pub(crate) fn find_varying(&self, facts: &Facts) -> u32 {
+        match &self.kind {
+            Kind::Number(number, steps) => steps.find(number.of(facts, || false)),
+            Kind::Lan(_) | Kind::Wan(_) => 0,
         }
     }
 

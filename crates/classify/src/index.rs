@@ -168,7 +168,7 @@ impl Index {
         }
         let mut sets = 0u64;
         for field in &self.fields[self.steady..] {
-            let set = field.find(facts, || false);
+            let set = field.find_varying(facts);
             sets = sets.wrapping_mul(field.sets()).wrapping_add(set.into());
         }
         Variant { sets, raw: self.raw(facts) }
@@ -176,6 +176,11 @@ impl Index {
 
     #[inline]
     fn raw(&self, facts: &Facts) -> u64 {
+        if self.raws.is_empty() { 0 } else { self.raw_bits(facts) }
+    }
+
+    #[inline(never)]
+    fn raw_bits(&self, facts: &Facts) -> u64 {
         let bits = self.raws.iter().enumerate();
         bits.fold(0, |bits, (n, raw)| bits | u64::from(facts.raw(raw)) << n)
     }
@@ -183,8 +188,8 @@ impl Index {
     fn subscriber(&self, facts: &Facts) -> Option<u32> {
         let subscribers = self.subscribers.as_ref()?;
         let leaf = match facts.headers.net {
-            Net::V4 => subscribers.v4(facts.lan),
-            Net::V6 => subscribers.v6(facts.lan),
+            Net::V4 => subscribers.v4(facts.lan()),
+            Net::V6 => subscribers.v6(facts.lan()),
             Net::None | Net::Arp => NOBODY,
         };
         (leaf != NOBODY).then_some(leaf)

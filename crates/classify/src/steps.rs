@@ -56,8 +56,13 @@ impl Steps {
     pub(crate) fn find(&self, number: u64) -> u32 {
         match usize::try_from(number).ok().and_then(|number| self.direct.get(number)) {
             Some(&set) => set,
-            None => self.sets[self.starts[1..].partition_point(|&start| start <= number)],
+            None => self.search(number),
         }
+    }
+
+    #[inline(never)]
+    fn search(&self, number: u64) -> u32 {
+        self.sets[self.starts[1..].partition_point(|&start| start <= number)]
     }
 }
 
