@@ -6,6 +6,7 @@ use weir_packet::{Headers, Side};
 
 use crate::facts::Facts;
 use crate::flows::{Flows, Spot};
+use crate::index::Index;
 use crate::key::{Key, Seed};
 
 /// What is known of a frame ahead of its turn.
@@ -18,9 +19,11 @@ pub(crate) struct Ahead {
     pub(crate) place: Option<u32>,
 }
 
-/// Finds out where the connections of a burst seem to be, and has their entries fetched.
+/// Finds out where the connections of a burst seem to be, and has their entries fetched; of those
+/// that seem new, what their answers begin with.
 pub(crate) fn look(
     flows: &Flows,
+    index: &Index,
     seed: Seed,
     side: Side,
     headers: &[Headers],
@@ -41,8 +44,9 @@ pub(crate) fn look(
     for frame in &*ahead {
         touched ^= frame.place.map_or(0, |place| flows.peek_entry(place, side));
     }
-    for frame in ahead.iter().filter(|frame| frame.place.is_none()) {
+    for (frame, headers) in ahead.iter().zip(headers).filter(|(frame, _)| frame.place.is_none()) {
         touched ^= flows.peek_rivals(frame.spot);
+        touched ^= u64::from(index.peek(&Facts::new(side, headers, &[])));
     }
     // keeps the looks into the tables from being optimised away
     std::hint::black_box(touched);

@@ -138,7 +138,7 @@ impl Classifier {
         labels: &mut [Label],
     ) {
         let mut all = std::mem::take(&mut self.ahead);
-        look(&self.flows, self.seed, side, headers, &mut all);
+        look(&self.flows, &self.index, self.seed, side, headers, &mut all);
         let frames = frames.iter().zip(headers).zip(labels).zip(&all);
         for (((frame, headers), label), ahead) in frames {
             let facts = Facts::new(side, headers, pool.bytes(frame));

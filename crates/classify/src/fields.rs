@@ -199,6 +199,16 @@ impl Field {
         }
     }
 
+    /// Looks at where the search for a frame's address begins.
+    #[inline]
+    pub(crate) fn peek(&self, facts: &Facts) -> u32 {
+        match &self.kind {
+            Kind::Lan(ranges) => ranges.peek(facts.headers.net, facts.lan()),
+            Kind::Wan(ranges) => ranges.peek(facts.headers.net, facts.wan()),
+            Kind::Number(..) => 0,
+        }
+    }
+
     /// The numbers of the blocks of a set.
     #[inline]
     pub(crate) fn list(&self, set: u32) -> &[u32] {

@@ -159,6 +159,13 @@ impl Index {
         Answer { rule, goal }
     }
 
+    /// Looks at what the answer for a frame will need first, so that it is in the cache.
+    #[inline]
+    pub(crate) fn peek(&self, facts: &Facts) -> u32 {
+        // fields of addresses come first
+        self.fields.iter().take(2).fold(0, |touched, field| touched ^ field.peek(facts))
+    }
+
     /// What the answer for a frame depends on besides its connection and direction. Exact: the
     /// sets of five fields over at most 16 384 rules have fewer than 2^64 combinations.
     #[inline]
