@@ -4,6 +4,7 @@
 use weir_packet::Net;
 
 use crate::facts::Facts;
+use crate::key::AH;
 use crate::ranges::Ranges;
 use crate::rules::{Plain, UNTAGGED};
 use crate::sets::{Blocks, Maker, Sets};
@@ -43,6 +44,9 @@ pub(crate) enum Number {
 /// What a frame has that does not have the field: it lies behind all steps, where no rule is that
 /// asks for the field.
 const ABSENT: u64 = u64::MAX;
+
+/// What is added to the protocol of a packet that has one: it is of two protocols.
+const BEHIND_AH: u64 = 256;
 
 /// No more fields than this are there.
 pub(crate) const FIELDS: usize = 14;
@@ -89,6 +93,17 @@ impl Number {
         }
     }
 
+    /// The numbers that the same rule allows besides, if there are any.
+    fn asked_too(self, rule: &Plain) -> Option<(u64, u64)> {
+        match (self, rule.when.protocol?) {
+            (Number::Protocol, AH) => Some((BEHIND_AH, BEHIND_AH + u64::from(u8::MAX))),
+            (Number::Protocol, number) => {
+                Some((BEHIND_AH + u64::from(number), BEHIND_AH + u64::from(number)))
+            }
+            _ => None,
+        }
+    }
+
     /// What a frame has.
     #[inline]
     fn of(self, facts: &Facts, is_subscriber: impl Fn() -> bool) -> u64 {
@@ -97,6 +112,7 @@ impl Number {
         match self {
             Number::LanPort => facts.lan_port().unwrap_or(ABSENT),
             Number::WanPort => facts.wan_port().unwrap_or(ABSENT),
+            Number::Protocol if h.ah => BEHIND_AH + u64::from(h.protocol),
             Number::Protocol => if_ip(h.protocol),
             Number::Vlan => h.vlan().unwrap_or(UNTAGGED).into(),
             Number::Side => facts.side as u64,
@@ -148,9 +164,10 @@ impl Field {
     }
 
     fn number(rules: &[Plain], blocks: &mut Blocks, number: Number) -> Option<Field> {
-        let asked = (0u32..)
-            .zip(rules)
-            .filter_map(|(bit, rule)| number.asked(rule).map(|(first, last)| (first, last, bit)));
+        let asked = (0u32..).zip(rules).flat_map(|(bit, rule)| {
+            let ranges = number.asked(rule).into_iter().chain(number.asked_too(rule));
+            ranges.map(move |(first, last)| (first, last, bit))
+        });
         let asked: Vec<_> = asked.collect();
         if asked.is_empty() {
             return None;

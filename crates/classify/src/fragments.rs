@@ -4,7 +4,7 @@
 use weir_packet::{Flow, Headers, Net};
 use weir_units::{Instant, Span};
 
-use crate::key::{Seed, halves};
+use crate::key::{AH, Seed, halves};
 
 /// How long a packet may take to arrive in pieces (RFC 8200, section 4.5: 60 s; RFC 791: 15 s).
 const LIFETIME: Span = Span::from_secs(60);
@@ -37,11 +37,13 @@ struct Packet {
 impl Packet {
     fn of(headers: &Headers) -> Packet {
         let v4 = headers.net == Net::V4;
+        // a later piece does not say what lies behind the authentication header
+        let protocol = if headers.ah { AH } else { headers.protocol };
         Packet {
             source: headers.source,
             target: headers.target,
             id: headers.fragment_id,
-            protocol: if v4 { headers.protocol } else { 0 },
+            protocol: if v4 { protocol } else { 0 },
             v4,
         }
     }

@@ -12,6 +12,9 @@ pub(crate) const UDP: u8 = 17;
 /// Protocols with ports besides TCP.
 pub(crate) const SCTP: u8 = 132;
 
+/// Protocol number of the authentication header.
+pub(crate) const AH: u8 = 51;
+
 /// Where the hash begins; it should be drawn at random at start, and be fixed in a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed(u64, u64);
@@ -24,7 +27,7 @@ pub(crate) struct Key {
     /// Port of the LAN host, of the other (0 and 0 where there are none), and the index of ESP, AH
     /// or an ICMP echo.
     ends: u64,
-    /// VLAN, protocol, and whether it is IPv4.
+    /// VLAN, protocol, whether there is AH before it, and whether it is IPv4.
     kind: u64,
 }
 
@@ -89,11 +92,12 @@ impl Key {
     pub(crate) fn of_ip(facts: &Facts) -> Key {
         let h = facts.headers;
         let vlan = u64::from(h.vlan().unwrap_or(UNTAGGED));
+        let flags = (u64::from(h.ah) << 1) | u64::from(h.net == Net::V4);
         Key {
             lan: facts.lan(),
             wan: facts.wan(),
             ends: (u64::from(facts.ports()) << 32) | u64::from(h.spi),
-            kind: (vlan << 16) | (u64::from(h.protocol) << 8) | u64::from(h.net == Net::V4),
+            kind: (vlan << 16) | (u64::from(h.protocol) << 8) | flags,
         }
     }
 
@@ -123,6 +127,7 @@ impl Key {
             Side::Wan => (wan, lan),
         };
         let spi = u32::from_be_bytes([e, f, g, h]);
-        Headers { protocol: self.protocol(), spi, source_port, target_port, ..*headers }
+        let ah = headers.ah || self.kind & 2 != 0;
+        Headers { protocol: self.protocol(), spi, source_port, target_port, ah, ..*headers }
     }
 }
