@@ -1,5 +1,4 @@
-//! The stage itself: bursts in, labels out. A burst is worked through in passes (hash, find,
-//! answer), so that the cache misses of its frames overlap instead of adding up.
+//! The stage itself: bursts in, labels out.
 //!
 //! Place for L7: what recognises an application from payload would, once per connection, write
 //! another leaf into the entry's answers. It does not exist yet.
@@ -10,6 +9,7 @@ use weir_packet::{Flow, Fragment, Frame, Headers, Label, Pool, Side};
 use weir_units::Instant;
 use weir_units::limits::{BURST_FRAMES, FLOWS, FRAGMENTED};
 
+use crate::ahead::{Ahead, look};
 use crate::entry::{Kept, NO_EACH};
 use crate::facts::Facts;
 use crate::flows::{Flows, Placed, Spot};
@@ -35,6 +35,8 @@ pub struct Classifier {
     /// Counts policies, so that answers of older ones are known as such; never 0.
     epoch: u32,
     flows: Flows,
+    /// The frames of the burst at hand.
+    ahead: Box<[Ahead]>,
     fragments: Fragments,
     events: VecDeque<Event>,
     counters: Counters,
@@ -100,6 +102,7 @@ impl Classifier {
             seed,
             epoch: 1,
             flows: Flows::new(limits.flows),
+            ahead: vec![Ahead::default(); BURST_FRAMES].into(),
             fragments: Fragments::new(limits.fragmented),
             events: VecDeque::with_capacity(EVENTS),
             counters: Counters::default(),
@@ -134,38 +137,24 @@ impl Classifier {
         headers: &[Headers],
         labels: &mut [Label],
     ) {
-        let mut spots = [(Spot::default(), Flow::NONE); BURST_FRAMES];
-        let mut touched = 0;
-        for ((spot, _), headers) in spots.iter_mut().zip(headers) {
-            if let Some(key) = Key::of(&Facts::new(side, headers, &[])) {
-                let at = self.flows.spot(key.hash(self.seed));
-                touched ^= self.flows.peek(at);
-                *spot = at;
-            }
-        }
-        for ((spot, flow), headers) in spots.iter_mut().zip(headers) {
-            let key = Key::of(&Facts::new(side, headers, &[]));
-            if let Some(place) = key.and_then(|key| self.flows.find(*spot, &key)) {
-                *flow = self.flows.flow(place);
-                touched ^= self.flows.peek_answer(place, side);
-            }
-        }
-        // keeps the early looks into the tables from being optimised away
-        std::hint::black_box(touched);
-        let work = frames.iter().zip(headers).zip(labels).zip(&spots);
-        for (((frame, headers), label), &(spot, flow)) in work {
+        let mut all = std::mem::take(&mut self.ahead);
+        look(&self.flows, &self.index, self.seed, side, headers, &mut all);
+        let frames = frames.iter().zip(headers).zip(labels).zip(&all);
+        for (((frame, headers), label), ahead) in frames {
             let facts = Facts::new(side, headers, pool.bytes(frame));
+            // a frame of this burst may have given the place to another connection
+            let place = ahead.place.filter(|&place| self.flows.is_at(place, &ahead.key));
             let (leaf, flow) = if headers.fragment == Fragment::Later {
                 self.later_fragment(facts, now)
-            } else if let Some(place) = self.flows.place_of(flow) {
-                // not given to another connection by a frame of this burst
+            } else if let Some(place) = place {
                 self.counters.known += 1;
                 self.at(place, &facts, now)
             } else {
-                self.found_or_new(&facts, spot, now)
+                self.found_or_new(&facts, ahead.spot, now)
             };
             *label = Label { leaf, flow, ..Label::new(side, headers) };
         }
+        self.ahead = all;
     }
 
     /// Labels one frame.
@@ -306,8 +295,8 @@ impl Classifier {
         let place = flow.and_then(|flow| self.flows.place_of(flow));
         let known = place.map(|place| (place, *self.flows.key(place)));
         if let Some((place, key)) = known {
-            let headers = key.fill_in(facts.headers);
-            let whole = facts.with(&headers, key.has_ports().then(|| key.ports()));
+            let headers = key.fill_in(facts.side, facts.headers);
+            let whole = facts.with(&headers, key.has_ports());
             // same packet by its number, but perhaps in another VLAN
             if Key::of(&whole) == Some(key) {
                 self.counters.known += 1;
@@ -324,8 +313,10 @@ impl Classifier {
     #[inline(always)]
     fn at(&mut self, place: u32, facts: &Facts, now: Instant) -> (u32, Flow) {
         let variant = self.index.variant(facts);
-        let kept = self.flows.touch(place, facts, now).answers[facts.side as usize];
-        let flow = self.flows.flow(place);
+        let entry = self.flows.entry(place);
+        entry.touch(facts, now);
+        let kept = entry.answers[facts.side as usize];
+        let flow = Flow { index: place, generation: entry.generation };
         if facts.headers.fragment == Fragment::First {
             self.fragments.note(self.seed, facts.headers, flow, now);
         }
@@ -343,7 +334,8 @@ impl Classifier {
             self.index.answer(facts).goal
         };
         let (leaf, each) = self.leaf(goal, facts, now);
-        self.flows.keep(place, facts.side, Kept { variant, leaf, each, epoch: self.epoch });
+        let kept = Kept { variant, leaf, each, epoch: self.epoch };
+        self.flows.entry(place).answers[facts.side as usize] = kept;
         (leaf, flow)
     }
 

@@ -2,22 +2,15 @@
 //! cache lines: the first is what every look-up compares, the second what it takes away.
 
 use weir_packet::{Side, tcp};
+use weir_units::limits::{
+    FLOW_FRAMES_ALIVE, FLOW_IDLE_CLOSED_SECS, FLOW_IDLE_SECS, FLOW_IDLE_TCP_SECS,
+    FLOW_IDLE_UNANSWERED_SECS,
+};
 use weir_units::{Instant, Span};
 
 use crate::facts::Facts;
 use crate::index::Variant;
 use crate::key::Key;
-
-/// A connection of which only one side was seen, with few frames: its place goes first.
-const IDLE_UNANSWERED: Span = Span::from_secs(10);
-/// A TCP connection that was closed: long enough for the last acknowledgement.
-const IDLE_CLOSED: Span = Span::from_secs(5);
-/// UDP and the rest: what RFC 4787 asks of an address translator is 120 s.
-const IDLE_ANSWERED: Span = Span::from_secs(120);
-/// TCP that is open. Forgetting one costs a look-up and its place in a fair queue, no connection.
-const IDLE_TCP: Span = Span::from_secs(600);
-/// So many frames make a connection alive even if the other side was not seen.
-const FRAMES_ALIVE: u8 = 4;
 
 /// One connection. Aligned so that its two lines are neighbours that the cache fetches together.
 #[derive(Clone, Debug, Default)]
@@ -86,7 +79,7 @@ impl Entry {
 
     /// Whether it may not be forgotten in favour of another while it is not idle.
     fn is_proven(&self) -> bool {
-        !self.is_closed() && (self.state & BOTH == BOTH || self.frames >= FRAMES_ALIVE)
+        !self.is_closed() && (self.state & BOTH == BOTH || self.frames >= FLOW_FRAMES_ALIVE)
     }
 
     fn is_closed(&self) -> bool {
@@ -96,16 +89,17 @@ impl Entry {
     /// Whether it has been silent for longer than such a connection is kept.
     #[inline]
     pub(crate) fn is_idle(&self, now: Instant) -> bool {
+        // forgetting one that lives costs a look-up and its place in a fair queue, no connection
         let idle = if self.is_closed() {
-            IDLE_CLOSED
+            FLOW_IDLE_CLOSED_SECS
         } else if !self.is_proven() {
-            IDLE_UNANSWERED
+            FLOW_IDLE_UNANSWERED_SECS
         } else if self.key.protocol() == tcp::NUMBER && self.state & BOTH == BOTH {
-            IDLE_TCP
+            FLOW_IDLE_TCP_SECS
         } else {
-            IDLE_ANSWERED
+            FLOW_IDLE_SECS
         };
-        now.since(self.seen) > idle
+        now.since(self.seen) > Span::from_secs(idle)
     }
 
     /// Whether its place may be given to a new connection.

@@ -12,10 +12,6 @@ pub(crate) struct Facts<'f> {
     pub(crate) side: Side,
     pub(crate) headers: &'f Headers,
     pub(crate) bytes: &'f [u8],
-    pub(crate) lan: u128,
-    pub(crate) wan: u128,
-    /// Of the LAN host in the high half, of the other in the low one: copied in one piece.
-    ports: u32,
     /// Whether it is TCP, UDP or SCTP, with a header.
     has_ports: bool,
 }
@@ -23,33 +19,53 @@ pub(crate) struct Facts<'f> {
 impl<'f> Facts<'f> {
     #[inline]
     pub(crate) fn new(side: Side, headers: &'f Headers, bytes: &'f [u8]) -> Self {
-        let h = headers;
-        let has_ports = h.transport_at != 0 && matches!(h.protocol, tcp::NUMBER | UDP | SCTP);
-        let (lan, wan, ports) = match side {
-            Side::Lan => (h.source, h.target, (h.source_port, h.target_port)),
-            Side::Wan => (h.target, h.source, (h.target_port, h.source_port)),
-        };
-        Facts { side, headers, bytes, lan, wan, ports: join(ports), has_ports }
+        let number = headers.protocol;
+        // not `&&` and `||`: protocols come in any order, and a jump would be guessed wrongly
+        let is_ported = (number == tcp::NUMBER) | (number == UDP) | (number == SCTP);
+        let has_ports = is_ported & (headers.transport_at != 0);
+        Facts { side, headers, bytes, has_ports }
     }
 
-    /// The same frame with other headers and ports: a later fragment, completed.
-    pub(crate) fn with(self, headers: &'f Headers, ports: Option<(u16, u16)>) -> Self {
-        let has_ports = ports.is_some();
-        Facts { headers, ports: join(ports.unwrap_or_default()), has_ports, ..self }
+    /// The same frame with other headers: a later fragment, completed.
+    pub(crate) fn with(self, headers: &'f Headers, has_ports: bool) -> Self {
+        Facts { headers, has_ports, ..self }
+    }
+
+    /// The address of the LAN host.
+    #[inline]
+    pub(crate) fn lan(&self) -> u128 {
+        match self.side {
+            Side::Lan => self.headers.source,
+            Side::Wan => self.headers.target,
+        }
+    }
+
+    /// The address of the other one.
+    #[inline]
+    pub(crate) fn wan(&self) -> u128 {
+        match self.side {
+            Side::Lan => self.headers.target,
+            Side::Wan => self.headers.source,
+        }
     }
 
     /// Ports of the LAN host (high half) and of the other; 0 if there are none.
     #[inline]
     pub(crate) fn ports(&self) -> u32 {
-        if self.has_ports { self.ports } else { 0 }
+        let (source, target) = (self.headers.source_port, self.headers.target_port);
+        let (lan, wan) = match self.side {
+            Side::Lan => (source, target),
+            Side::Wan => (target, source),
+        };
+        ((u32::from(lan) << 16) | u32::from(wan)) * u32::from(self.has_ports)
     }
 
     pub(crate) fn lan_port(&self) -> Option<u64> {
-        self.has_ports.then_some(u64::from(self.ports >> 16))
+        self.has_ports.then_some(u64::from(self.ports() >> 16))
     }
 
     pub(crate) fn wan_port(&self) -> Option<u64> {
-        self.has_ports.then_some(u64::from(self.ports & 0xffff))
+        self.has_ports.then_some(u64::from(self.ports() & 0xffff))
     }
 
     pub(crate) fn lan_mac(&self) -> Option<[u8; 6]> {
@@ -85,9 +101,4 @@ impl<'f> Facts<'f> {
 
 fn present(at: u16) -> Option<usize> {
     (at != 0).then_some(usize::from(at))
-}
-
-#[inline]
-fn join((lan, wan): (u16, u16)) -> u32 {
-    (u32::from(lan) << 16) | u32::from(wan)
 }

@@ -4,9 +4,10 @@
 use weir_packet::Net;
 
 use crate::facts::Facts;
+use crate::key::AH;
 use crate::ranges::Ranges;
 use crate::rules::{Plain, UNTAGGED};
-use crate::sets::{Maker, Set, Sets};
+use crate::sets::{Blocks, Maker, Sets};
 use crate::steps::Steps;
 
 /// A field with the sets of rules that its values allow.
@@ -40,8 +41,12 @@ pub(crate) enum Number {
     WanMac,
 }
 
-/// What a frame has that does not have the field: no rule that asks for the field allows it.
+/// What a frame has that does not have the field: it lies behind all steps, where no rule is that
+/// asks for the field.
 const ABSENT: u64 = u64::MAX;
+
+/// What is added to the protocol of a packet that has one: it is of two protocols.
+const BEHIND_AH: u64 = 256;
 
 /// No more fields than this are there.
 pub(crate) const FIELDS: usize = 14;
@@ -88,6 +93,17 @@ impl Number {
         }
     }
 
+    /// The numbers that the same rule allows besides, if there are any.
+    fn asked_too(self, rule: &Plain) -> Option<(u64, u64)> {
+        match (self, rule.when.protocol?) {
+            (Number::Protocol, AH) => Some((BEHIND_AH, BEHIND_AH + u64::from(u8::MAX))),
+            (Number::Protocol, number) => {
+                Some((BEHIND_AH + u64::from(number), BEHIND_AH + u64::from(number)))
+            }
+            _ => None,
+        }
+    }
+
     /// What a frame has.
     #[inline]
     fn of(self, facts: &Facts, is_subscriber: impl Fn() -> bool) -> u64 {
@@ -96,6 +112,7 @@ impl Number {
         match self {
             Number::LanPort => facts.lan_port().unwrap_or(ABSENT),
             Number::WanPort => facts.wan_port().unwrap_or(ABSENT),
+            Number::Protocol if h.ah => BEHIND_AH + u64::from(h.protocol),
             Number::Protocol => if_ip(h.protocol),
             Number::Vlan => h.vlan().unwrap_or(UNTAGGED).into(),
             Number::Side => facts.side as u64,
@@ -116,40 +133,58 @@ fn mac_number([a, b, c, d, e, f]: [u8; 6]) -> u64 {
 
 impl Field {
     /// The fields that these rules ask for, those first that tell most apart.
-    pub(crate) fn all(rules: &[Plain]) -> Vec<Field> {
-        let lan = Field::addresses(rules, Kind::Lan, |rule| &rule.lan);
-        let wan = Field::addresses(rules, Kind::Wan, |rule| &rule.wan);
-        let numbers = Number::ALL.into_iter().filter_map(|number| Field::number(rules, number));
-        [lan, wan].into_iter().flatten().chain(numbers).collect()
+    pub(crate) fn all(rules: &[Plain], blocks: &mut Blocks) -> Vec<Field> {
+        let lan = Field::addresses(rules, blocks, Kind::Lan, |rule| &rule.lan);
+        let wan = Field::addresses(rules, blocks, Kind::Wan, |rule| &rule.wan);
+        let numbers = Number::ALL.into_iter();
+        let numbers = numbers.filter_map(|number| Field::number(rules, blocks, number));
+        let mut fields: Vec<Field> = [lan, wan].into_iter().flatten().chain(numbers).collect();
+        if fields.is_empty() {
+            // one that nobody asks for: all rules are in its only set
+            fields.push(Field::of(rules, blocks, Number::Side, &[]));
+        }
+        fields
     }
 
     fn addresses<'r>(
         rules: &'r [Plain],
+        blocks: &mut Blocks,
         kind: fn(Ranges) -> Kind,
         asked: fn(&'r Plain) -> &'r [weir_units::Prefix],
     ) -> Option<Field> {
         if rules.iter().all(|rule| asked(rule).is_empty()) {
             return None;
         }
-        let mut maker = Maker::new(rules.len(), |bit| asked(&rules[bit]).is_empty());
-        let blocks = (0u32..)
+        let mut maker = Maker::new(blocks, rules.len(), |bit| asked(&rules[bit]).is_empty());
+        let asking = (0u32..)
             .zip(rules)
             .flat_map(|(bit, rule)| asked(rule).iter().map(move |&block| (block, bit)));
-        let ranges = Ranges::new(blocks, 0, |around, bits| maker.with(around, bits));
+        let ranges = Ranges::new(asking, 0, |around, bits| maker.with(around, bits));
         Some(Field { kind: kind(ranges), sets: maker.finish() })
     }
 
-    fn number(rules: &[Plain], number: Number) -> Option<Field> {
-        let asked = (0u32..)
-            .zip(rules)
-            .filter_map(|(bit, rule)| number.asked(rule).map(|(first, last)| (first, last, bit)));
+    fn number(rules: &[Plain], blocks: &mut Blocks, number: Number) -> Option<Field> {
+        let asked = (0u32..).zip(rules).flat_map(|(bit, rule)| {
+            let ranges = number.asked(rule).into_iter().chain(number.asked_too(rule));
+            ranges.map(move |(first, last)| (first, last, bit))
+        });
         let asked: Vec<_> = asked.collect();
         if asked.is_empty() {
             return None;
         }
-        let mut maker = Maker::new(rules.len(), |bit| number.asked(&rules[bit]).is_none());
-        let steps = Steps::new(&asked, &mut maker);
-        Some(Field { kind: Kind::Number(number, steps), sets: maker.finish() })
+        Some(Field::of(rules, blocks, number, &asked))
+    }
+
+    fn of(
+        rules: &[Plain],
+        blocks: &mut Blocks,
+        number: Number,
+        asked: &[(u64, u64, u32)],
+    ) -> Field {
+        let is_any = |bit: usize| number.asked(&rules[bit]).is_none();
+        let mut maker = Maker::new(blocks, rules.len(), is_any);
+        let steps = Steps::new(asked, &mut maker);
+        Field { kind: Kind::Number(number, steps), sets: maker.finish() }
     }
 
     /// Whether the frames of one connection in one direction may differ in it.
@@ -166,18 +201,35 @@ impl Field {
     #[inline]
     pub(crate) fn find(&self, facts: &Facts, is_subscriber: impl Fn() -> bool) -> u32 {
         match &self.kind {
-            Kind::Lan(ranges) => find_address(ranges, facts.headers.net, facts.lan),
-            Kind::Wan(ranges) => find_address(ranges, facts.headers.net, facts.wan),
-            Kind::Number(number, steps) => match number.of(facts, is_subscriber) {
-                ABSENT => 0,
-                value => steps.find(value),
-            },
+            Kind::Lan(ranges) => find_address(ranges, facts.headers.net, facts.lan()),
+            Kind::Wan(ranges) => find_address(ranges, facts.headers.net, facts.wan()),
+            Kind::Number(number, steps) => steps.find(number.of(facts, is_subscriber)),
         }
     }
 
+    /// The same for a field that varies within a connection.
     #[inline]
-    pub(crate) fn set(&self, number: u32) -> Set<'_> {
-        self.sets.get(number)
+    pub(crate) fn find_varying(&self, facts: &Facts) -> u32 {
+        match &self.kind {
+            Kind::Number(number, steps) => steps.find(number.of(facts, || false)),
+            Kind::Lan(_) | Kind::Wan(_) => 0,
+        }
+    }
+
+    /// Looks at where the search for a frame's address begins.
+    #[inline]
+    pub(crate) fn peek(&self, facts: &Facts) -> u32 {
+        match &self.kind {
+            Kind::Lan(ranges) => ranges.peek(facts.headers.net, facts.lan()),
+            Kind::Wan(ranges) => ranges.peek(facts.headers.net, facts.wan()),
+            Kind::Number(..) => 0,
+        }
+    }
+
+    /// The numbers of the blocks of a set.
+    #[inline]
+    pub(crate) fn list(&self, set: u32) -> &[u32] {
+        self.sets.list(set)
     }
 }
 

@@ -3,17 +3,19 @@
 //! look-up that finds nothing touches two cache lines, and one that does touches the entry it
 //! wants. It never grows; it never gives away the place of a connection that is alive.
 
+use std::hint::select_unpredictable;
+
 use weir_packet::{Flow, Side};
 use weir_units::Instant;
 
-use crate::entry::{Entry, Kept};
-use crate::facts::Facts;
+use crate::entry::Entry;
 use crate::key::Key;
 
 const WAYS: usize = 8;
 
-/// Sixteen bits of the hash for each place; 0: the place is free.
-type Tags = [u16; WAYS];
+/// Sixteen bits of the hash for each place, four in a word; 0: the place is free.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tags([u64; 2]);
 
 /// All connections.
 #[derive(Debug)]
@@ -47,7 +49,7 @@ impl Flows {
     pub(crate) fn new(limit: usize) -> Self {
         let buckets = (limit / WAYS).clamp(1, (u32::MAX >> 4) as usize);
         Flows {
-            tags: vec![[0; WAYS]; buckets].into(),
+            tags: vec![Tags::default(); buckets].into(),
             entries: vec![Entry::default(); buckets * WAYS].into(),
             len: 0,
             sweep: 0,
@@ -64,27 +66,51 @@ impl Flows {
 
     /// Looks at the tags only, so that they are in the cache when they are needed.
     #[inline]
-    pub(crate) fn peek(&self, spot: Spot) -> u32 {
-        let [a, b] = spot.buckets.map(|bucket| self.tags[bucket as usize][0]);
-        u32::from(a ^ b)
+    pub(crate) fn peek(&self, spot: Spot) -> u64 {
+        let [a, b] = spot.buckets.map(|bucket| self.tags[bucket as usize].0[0]);
+        a ^ b
     }
 
-    /// Looks at the answer for one direction, for the same reason.
+    /// Looks at both lines of an entry, for the same reason.
     #[inline]
-    pub(crate) fn peek_answer(&self, place: u32, side: Side) -> u32 {
-        self.entries[place as usize].answers[side as usize].epoch
+    pub(crate) fn peek_entry(&self, place: u32, side: Side) -> u64 {
+        let entry = &self.entries[place as usize];
+        u64::from(entry.generation ^ entry.answers[side as usize].epoch)
     }
 
+    /// Looks at the connections of which one will give its place to a new one, if none is free.
     #[inline]
+    pub(crate) fn peek_rivals(&self, spot: Spot) -> u64 {
+        if spot.buckets.iter().any(|&bucket| self.tags[bucket as usize].with(0) != 0) {
+            return 0;
+        }
+        let entries = |bucket: u32| &self.entries[bucket as usize * WAYS..][..WAYS];
+        let rivals = spot.buckets.iter().flat_map(|&bucket| entries(bucket));
+        rivals.fold(0, |touched, entry| touched ^ u64::from(entry.generation))
+    }
+
+    /// The first place whose tag fits, mostly the right one.
+    #[inline]
+    pub(crate) fn candidate(&self, spot: Spot) -> Option<u32> {
+        let [a, b] = spot.buckets.map(|bucket| self.tags[bucket as usize].with(spot.tag));
+        // which of the two it is cannot be guessed: no jump
+        let is_first = a != 0;
+        let bucket = select_unpredictable(is_first, spot.buckets[0], spot.buckets[1]);
+        let hits = select_unpredictable(is_first, a, b);
+        (hits != 0).then_some(bucket * 8 + Tags::way(hits))
+    }
+
+    /// Whether a connection has this place.
+    #[inline]
+    pub(crate) fn is_at(&self, place: u32, key: &Key) -> bool {
+        self.entries[place as usize].key == *key
+    }
+
     pub(crate) fn find(&self, spot: Spot, key: &Key) -> Option<u32> {
         for bucket in spot.buckets {
-            let tags = &self.tags[bucket as usize];
-            let mut hits = 0u32;
-            for (way, &tag) in tags.iter().enumerate() {
-                hits |= u32::from(tag == spot.tag) << way;
-            }
+            let mut hits = self.tags[bucket as usize].with(spot.tag);
             while hits != 0 {
-                let place = bucket * 8 + hits.trailing_zeros();
+                let place = bucket * 8 + Tags::way(hits);
                 hits &= hits - 1;
                 if self.entries[place as usize].key == *key {
                     return Some(place);
@@ -97,11 +123,12 @@ impl Flows {
     /// A place for a connection that has none.
     pub(crate) fn place(&mut self, spot: Spot, key: Key, now: Instant) -> Placed {
         let [a, b] = spot.buckets;
-        let free = |bucket: u32| self.tags[bucket as usize].iter().filter(|&&tag| tag == 0).count();
-        let bucket = if free(b) > free(a) { b } else { a };
-        let way = self.tags[bucket as usize].iter().position(|&tag| tag == 0);
-        if let Some(way) = way {
-            let place = bucket as usize * WAYS + way;
+        let free = |bucket: u32| self.tags[bucket as usize].with(0);
+        let (in_a, in_b) = (free(a), free(b));
+        let b_is_better = in_b.count_ones() > in_a.count_ones();
+        let (bucket, free) = if b_is_better { (b, in_b) } else { (a, in_a) };
+        if free != 0 {
+            let place = bucket as usize * WAYS + Tags::way(free) as usize;
             self.len += 1;
             return Placed::Free(self.begin(place, spot.tag, key, now));
         }
@@ -115,31 +142,24 @@ impl Flows {
     }
 
     fn begin(&mut self, place: usize, tag: u16, key: Key, now: Instant) -> u32 {
-        self.tags[place / WAYS][place % WAYS] = tag;
+        self.tags[place / WAYS].set(place % WAYS, tag);
         self.entries[place].begin(key, now);
         u32::try_from(place).unwrap_or(u32::MAX)
     }
 
-    /// One more frame of a connection.
     #[inline]
-    pub(crate) fn touch(&mut self, place: u32, facts: &Facts, now: Instant) -> &mut Entry {
-        let entry = &mut self.entries[place as usize];
-        entry.touch(facts, now);
-        entry
-    }
-
-    /// Keeps the answer for one direction of a connection.
-    pub(crate) fn keep(&mut self, place: u32, side: Side, kept: Kept) {
-        self.entries[place as usize].answers[side as usize] = kept;
+    pub(crate) fn entry(&mut self, place: u32) -> &mut Entry {
+        &mut self.entries[place as usize]
     }
 
     /// Frees the places of connections that are idle in the next `buckets` buckets.
     pub(crate) fn age(&mut self, now: Instant, buckets: usize) {
         for _ in 0..buckets.min(self.tags.len()) {
             for way in 0..WAYS {
-                let tag = &mut self.tags[self.sweep][way];
-                if *tag != 0 && self.entries[self.sweep * WAYS + way].is_idle(now) {
-                    *tag = 0;
+                let tags = &mut self.tags[self.sweep];
+                let place = self.sweep * WAYS + way;
+                if tags.get(way) != 0 && self.entries[place].is_idle(now) {
+                    tags.set(way, 0);
                     self.len -= 1;
                 }
             }
@@ -152,13 +172,8 @@ impl Flows {
     pub(crate) fn place_of(&self, flow: Flow) -> Option<u32> {
         let place = flow.index as usize;
         let entry = self.entries.get(place)?;
-        let taken = self.tags[place / WAYS][place % WAYS] != 0;
+        let taken = self.tags[place / WAYS].get(place % WAYS) != 0;
         (taken && entry.generation == flow.generation).then_some(flow.index)
-    }
-
-    #[inline]
-    pub(crate) fn flow(&self, place: u32) -> Flow {
-        Flow { index: place, generation: self.entries[place as usize].generation }
     }
 
     pub(crate) fn key(&self, place: u32) -> &Key {
@@ -171,5 +186,62 @@ impl Flows {
 
     pub(crate) const fn capacity(&self) -> usize {
         self.entries.len()
+    }
+}
+
+impl Tags {
+    const ONES: u64 = 0x0001_0001_0001_0001;
+    const HIGHS: u64 = 0x8000 * Tags::ONES;
+
+    /// One bit for each place with this tag, for [`Tags::way`].
+    #[inline]
+    fn with(self, tag: u16) -> u64 {
+        let wanted = u64::from(tag) * Tags::ONES;
+        // the high bit of each sixteen is set if the others are not all 0; nothing carries over
+        let differ = |four: u64| {
+            let bits = four ^ wanted;
+            ((bits & !Tags::HIGHS) + !Tags::HIGHS) | bits
+        };
+        let [low, high] = self.0.map(|four| !differ(four) & Tags::HIGHS);
+        low >> 1 | high
+    }
+
+    /// The place in the bucket that the lowest of some bits stands for.
+    #[inline]
+    const fn way(bits: u64) -> u32 {
+        let bit = bits.trailing_zeros();
+        (bit >> 4) | (bit & 1) << 2
+    }
+
+    fn get(self, way: usize) -> u16 {
+        let [.., high, low] = (self.0[way / 4] >> (16 * (way % 4))).to_be_bytes();
+        u16::from_be_bytes([high, low])
+    }
+
+    fn set(&mut self, way: usize, tag: u16) {
+        self.0[way / 4] ^= u64::from(self.get(way) ^ tag) << (16 * (way % 4));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_has_its_tag_and_is_found_by_it() {
+        let mut tags = Tags::default();
+        assert_eq!(tags.with(0).count_ones(), 8);
+        for way in 0..WAYS {
+            tags.set(way, [1, 2, 0x8000, 0xffff, 0x7fff, 0x8001, 3, 0xfffe][way]);
+        }
+        for way in 0..WAYS {
+            let hits = tags.with(tags.get(way));
+            assert_eq!((hits.count_ones(), Tags::way(hits) as usize), (1, way));
+        }
+        assert_eq!(tags.with(0), 0);
+        tags.set(6, 0);
+        assert_eq!((tags.with(0).count_ones(), Tags::way(tags.with(0))), (1, 6));
+        tags.set(7, 1);
+        assert_eq!(tags.with(1).count_ones(), 2, "of a 0 and a 1 side by side only one is 1");
     }
 }

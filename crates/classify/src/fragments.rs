@@ -2,12 +2,11 @@
 //! all its pieces have in common; the oldest of four places is given to the next packet.
 
 use weir_packet::{Flow, Headers, Net};
+use weir_units::limits::FRAGMENTED_SECS;
 use weir_units::{Instant, Span};
 
-use crate::key::{Seed, halves};
+use crate::key::{AH, Seed, halves};
 
-/// How long a packet may take to arrive in pieces (RFC 8200, section 4.5: 60 s; RFC 791: 15 s).
-const LIFETIME: Span = Span::from_secs(60);
 const WAYS: usize = 4;
 
 /// Flows of packets that are arriving in pieces.
@@ -37,11 +36,13 @@ struct Packet {
 impl Packet {
     fn of(headers: &Headers) -> Packet {
         let v4 = headers.net == Net::V4;
+        // a later piece does not say what lies behind the authentication header
+        let protocol = if headers.ah { AH } else { headers.protocol };
         Packet {
             source: headers.source,
             target: headers.target,
             id: headers.fragment_id,
-            protocol: if v4 { headers.protocol } else { 0 },
+            protocol: if v4 { protocol } else { 0 },
             v4,
         }
     }
@@ -64,7 +65,7 @@ impl Fragments {
         let packet = Packet::of(headers);
         let set = &self.sets[self.place(packet.hash(seed))];
         let piece = set.iter().find(|piece| piece.packet == packet && !piece.flow.is_none())?;
-        (now.since(piece.seen) <= LIFETIME).then_some(piece.flow)
+        (now.since(piece.seen) <= Span::from_secs(FRAGMENTED_SECS)).then_some(piece.flow)
     }
 
     /// Remembers the flow of a first fragment.

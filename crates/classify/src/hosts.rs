@@ -86,10 +86,10 @@ impl Who {
             Who { bits: bits.into(), v4: false }
         };
         match by {
-            By::LanHost => Who::address(facts, facts.lan, 32, 128),
-            By::WanHost => Who::address(facts, facts.wan, 32, 128),
-            By::LanPrefix { v4, v6 } => Who::address(facts, facts.lan, v4, v6),
-            By::WanPrefix { v4, v6 } => Who::address(facts, facts.wan, v4, v6),
+            By::LanHost => Who::address(facts, facts.lan(), 32, 128),
+            By::WanHost => Who::address(facts, facts.wan(), 32, 128),
+            By::LanPrefix { v4, v6 } => Who::address(facts, facts.lan(), v4, v6),
+            By::WanPrefix { v4, v6 } => Who::address(facts, facts.wan(), v4, v6),
             By::LanMac => facts.lan_mac().map(mac),
             By::Vlan => facts.headers.vlan().map(|vlan| Who { bits: vlan.into(), v4: false }),
         }

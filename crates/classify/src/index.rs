@@ -8,7 +8,7 @@ use crate::fields::{FIELDS, Field};
 use crate::hosts::{Hosts, Owner};
 use crate::ranges::Ranges;
 use crate::rules::write_out;
-use crate::sets::{Set, words_for};
+use crate::sets::{BLOCK, Block, Blocks};
 use crate::spec::{Raw, Spec, Target};
 
 /// A policy's rules, classes and subscribers, ready for look-ups, and the room for the leaves that
@@ -16,6 +16,7 @@ use crate::spec::{Raw, Spec, Target};
 #[derive(Debug)]
 pub struct Index {
     fields: Vec<Field>,
+    blocks: Box<[Block]>,
     /// Per bit: the rule that it was written out from, the raw matches that must hold.
     origins: Box<[u32]>,
     needs: Box<[u64]>,
@@ -89,11 +90,13 @@ impl Index {
             place.first = place.first.min(number(bit));
             place.behind = number(bit + 1);
         }
-        let fields = Field::all(&rules);
+        let mut blocks = Blocks::new();
+        let fields = Field::all(&rules, &mut blocks);
         Index {
             varies: fields.iter().any(Field::varies) || !raws.is_empty(),
             steady: fields.iter().take_while(|field| !field.varies()).count(),
             fields,
+            blocks: blocks.finish(),
             origins,
             needs: rules.iter().map(|rule| rule.raw).collect(),
             raws: raws.into_iter().take(64).collect(),
@@ -156,6 +159,13 @@ impl Index {
         Answer { rule, goal }
     }
 
+    /// Looks at what the answer for a frame will need first, so that it is in the cache.
+    #[inline]
+    pub(crate) fn peek(&self, facts: &Facts) -> u32 {
+        // fields of addresses come first
+        self.fields.iter().take(2).fold(0, |touched, field| touched ^ field.peek(facts))
+    }
+
     /// What the answer for a frame depends on besides its connection and direction. Exact: the
     /// sets of five fields over at most 16 384 rules have fewer than 2^64 combinations.
     #[inline]
@@ -165,7 +175,7 @@ impl Index {
         }
         let mut sets = 0u64;
         for field in &self.fields[self.steady..] {
-            let set = field.find(facts, || false);
+            let set = field.find_varying(facts);
             sets = sets.wrapping_mul(field.sets()).wrapping_add(set.into());
         }
         Variant { sets, raw: self.raw(facts) }
@@ -173,6 +183,11 @@ impl Index {
 
     #[inline]
     fn raw(&self, facts: &Facts) -> u64 {
+        if self.raws.is_empty() { 0 } else { self.raw_bits(facts) }
+    }
+
+    #[inline(never)]
+    fn raw_bits(&self, facts: &Facts) -> u64 {
         let bits = self.raws.iter().enumerate();
         bits.fold(0, |bits, (n, raw)| bits | u64::from(facts.raw(raw)) << n)
     }
@@ -180,28 +195,24 @@ impl Index {
     fn subscriber(&self, facts: &Facts) -> Option<u32> {
         let subscribers = self.subscribers.as_ref()?;
         let leaf = match facts.headers.net {
-            Net::V4 => subscribers.v4(facts.lan),
-            Net::V6 => subscribers.v6(facts.lan),
+            Net::V4 => subscribers.v4(facts.lan()),
+            Net::V6 => subscribers.v6(facts.lan()),
             Net::None | Net::Arp => NOBODY,
         };
         (leaf != NOBODY).then_some(leaf)
     }
 
     fn first_match(&self, facts: &Facts) -> Option<u32> {
-        let words = words_for(self.origins.len());
-        let mut sets = [None; FIELDS];
-        for (set, field) in sets.iter_mut().zip(&self.fields) {
-            *set = Some(field.set(field.find(facts, || self.subscriber(facts).is_some())));
+        let mut lists: [&[u32]; FIELDS] = [&[]; FIELDS];
+        for (list, field) in lists.iter_mut().zip(&self.fields) {
+            *list = field.list(field.find(facts, || self.subscriber(facts).is_some()));
         }
-        let fields = self.fields.len().min(FIELDS);
-        let matches = Matches { index: self, sets: &sets[..fields], raw: self.raw(facts), words };
+        let used = self.fields.len().min(FIELDS);
+        let matches = Matches { index: self, lists: &lists[..used], raw: self.raw(facts) };
         let mut failed = None;
-        for row in 0..words_for(words) {
-            let mut summary = matches.summary(row);
-            while summary != 0 {
-                let n = row * 64 + summary.trailing_zeros() as usize;
-                summary &= summary - 1;
-                let mut word = matches.word(n);
+        for n in 0..self.origins.len().div_ceil(BLOCK) {
+            let Some(block) = matches.block(n) else { continue };
+            for (n, mut word) in (n * (BLOCK / 64)..).zip(block.0) {
                 while word != 0 {
                     let rule = self.origins[n * 64 + word.trailing_zeros() as usize];
                     word &= word - 1;
@@ -224,36 +235,52 @@ impl Index {
     }
 }
 
-/// The rules that match a frame, word by word as they are asked for.
+/// The rules that match a frame, found as they are asked for.
 struct Matches<'i> {
     index: &'i Index,
-    sets: &'i [Option<Set<'i>>],
+    /// The set of each field, as numbers of blocks.
+    lists: &'i [&'i [u32]],
     raw: u64,
-    words: usize,
 }
 
 impl Matches<'_> {
-    /// Which of 64 words may hold a match.
+    /// The matches among the rules of one block, if there are any.
     #[inline]
-    fn summary(&self, row: usize) -> u64 {
-        let words = self.words - row * 64;
-        let all = if words < 64 { (1 << words) - 1 } else { u64::MAX };
-        self.sets.iter().flatten().fold(all, |summary, set| summary & set.summary(row))
+    fn block(&self, n: usize) -> Option<Block> {
+        let [first, others @ ..] = self.lists else { return None };
+        let blocks = &self.index.blocks;
+        let mut block = blocks[first[n] as usize];
+        for list in others {
+            let number = list[n];
+            if number == 0 {
+                return None;
+            }
+            block.intersect(&blocks[number as usize]);
+        }
+        if !self.index.raws.is_empty() {
+            for (n, word) in (n * (BLOCK / 64)..).zip(&mut block.0) {
+                *word = self.with_raw(n, *word);
+            }
+        }
+        (!block.is_empty()).then_some(block)
     }
 
-    #[inline]
+    /// The matches among 64 rules.
     fn word(&self, n: usize) -> u64 {
-        let rules = self.index.origins.len() - n * 64;
-        let all = if rules < 64 { (1 << rules) - 1 } else { u64::MAX };
-        let mut word = self.sets.iter().flatten().fold(all, |word, set| word & set.word(n));
-        if !self.index.raws.is_empty() {
-            let mut left = word;
-            while left != 0 {
-                let bit = left.trailing_zeros() as usize;
-                left &= left - 1;
-                if self.index.needs[n * 64 + bit] & !self.raw != 0 {
-                    word &= !(1 << bit);
-                }
+        let (place, n_there) = (n / (BLOCK / 64), n % (BLOCK / 64));
+        let blocks = &self.index.blocks;
+        let words = self.lists.iter().map(|list| blocks[list[place] as usize].0[n_there]);
+        self.with_raw(n, words.fold(u64::MAX, |all, word| all & word))
+    }
+
+    /// Of the rules in a word, those whose raw matches hold.
+    fn with_raw(&self, n: usize, mut word: u64) -> u64 {
+        let mut left = word;
+        while left != 0 {
+            let bit = left.trailing_zeros() as usize;
+            left &= left - 1;
+            if self.index.needs[n * 64 + bit] & !self.raw != 0 {
+                word &= !(1 << bit);
             }
         }
         word
@@ -279,7 +306,7 @@ impl Matches<'_> {
         if first >= behind {
             return false;
         }
-        (first / 64..words_for(behind)).any(|n| {
+        (first / 64..behind.div_ceil(64)).any(|n| {
             let from = u64::MAX << first.saturating_sub(n * 64).min(63);
             let to = u64::MAX >> ((n + 1) * 64).saturating_sub(behind);
             self.word(n) & from & to != 0

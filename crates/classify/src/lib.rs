@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::float_arithmetic)]
 
+mod ahead;
 mod classifier;
 mod entry;
 mod facts;

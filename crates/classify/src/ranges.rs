@@ -4,6 +4,7 @@
 
 use std::net::IpAddr;
 
+use weir_packet::Net;
 use weir_units::Prefix;
 
 /// Ranges of both families.
@@ -87,6 +88,16 @@ impl Ranges {
     #[inline]
     pub(crate) fn v6(&self, address: u128) -> u32 {
         self.v6.find(address)
+    }
+
+    /// Looks at where the search for an address begins, so that it is in the cache.
+    #[inline]
+    pub(crate) fn peek(&self, net: Net, address: u128) -> u32 {
+        match net {
+            Net::V4 => self.v4.peek(u32::from_bits(address)),
+            Net::V6 => self.v6.peek(address),
+            Net::None | Net::Arp => 0,
+        }
     }
 }
 
@@ -180,6 +191,13 @@ impl<A: Address> Family<A> {
             low: A::from_bits(low),
             shift,
         }
+    }
+
+    #[inline]
+    fn peek(&self, address: A) -> u32 {
+        let part = address.max(self.low).part(self.low, self.shift);
+        let from = self.direct.get(part).copied().unwrap_or(0) as usize;
+        self.values[from] ^ u32::from(self.starts[from] < address)
     }
 
     #[inline]

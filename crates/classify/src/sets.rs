@@ -1,53 +1,96 @@
-//! Sets of rules, each kept once. A set is a row of bits of which most words are empty: only the
-//! others are stored, behind a summary with one bit per word. The rules that do not ask for a
-//! field at all are in each of its sets; they are kept apart, in full, once per field.
+//! Sets of rules, each kept once: a set is a list of blocks of 512 rules, and a block that several
+//! sets have in common is kept once too. Most sets of a field differ from one another in a block
+//! or two. The rules that do not ask for a field at all are in each of its sets, so that a frame's
+//! rules are the intersection of one set per field and nothing else.
 
 use std::collections::BTreeMap;
 
-/// The sets of one field.
+/// Rules in one block.
+pub(crate) const BLOCK: usize = 512;
+
+/// A cache line of bits, one per rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(align(64))]
+pub(crate) struct Block(pub(crate) [u64; BLOCK / 64]);
+
+/// The blocks of all sets. Number 0 is the empty one.
 #[derive(Debug)]
-pub(crate) struct Sets {
-    /// Rules that do not ask for this field, and which of their words are not empty.
-    any: Box<[u64]>,
-    any_summary: Box<[u64]>,
-    /// Where each set begins in `words`: its summary, then its words that are not empty.
-    starts: Vec<u32>,
-    words: Vec<u64>,
+pub(crate) struct Blocks {
+    blocks: Vec<Block>,
+    known: BTreeMap<Block, u32>,
 }
 
-/// Makes the sets of one field; set 0 is the empty one.
-pub(crate) struct Maker {
-    sets: Sets,
+/// The sets of one field; set 0 has no rules but those that do not ask for it.
+#[derive(Debug)]
+pub(crate) struct Sets {
+    /// The numbers of each set's blocks, one set behind the other.
+    lists: Box<[u32]>,
+    /// Blocks per set.
+    width: usize,
+    count: usize,
+}
+
+/// Makes the sets of one field.
+pub(crate) struct Maker<'b> {
+    blocks: &'b mut Blocks,
+    /// The rules that do not ask for the field, and the numbers of their blocks.
+    any: Vec<Block>,
+    any_list: Vec<u32>,
+    lists: Vec<u32>,
     known: BTreeMap<Vec<u32>, u32>,
     members: Vec<Vec<u32>>,
 }
 
-/// One set of a field, for a look-up.
-#[derive(Clone, Copy)]
-pub(crate) struct Set<'i> {
-    any: &'i [u64],
-    any_summary: &'i [u64],
-    summary: &'i [u64],
-    words: &'i [u64],
-}
+impl Block {
+    fn insert(&mut self, bit: usize) {
+        self.0[bit % BLOCK / 64] |= 1 << (bit % 64);
+    }
 
-/// Words that hold `bits` bits.
-pub(crate) fn words_for(bits: usize) -> usize {
-    bits.div_ceil(64)
-}
-
-impl Maker {
-    /// For `bits` rules, of which those that `is_any` says do not ask for the field.
-    pub(crate) fn new(bits: usize, is_any: impl Fn(usize) -> bool) -> Self {
-        let mut any = vec![0; words_for(bits)];
-        let mut any_summary = vec![0; words_for(any.len())];
-        for bit in (0..bits).filter(|&bit| is_any(bit)) {
-            any[bit / 64] |= 1 << (bit % 64);
-            any_summary[bit / 4096] |= 1 << (bit / 64 % 64);
+    #[inline]
+    pub(crate) fn intersect(&mut self, other: &Block) {
+        for (word, other) in self.0.iter_mut().zip(&other.0) {
+            *word &= other;
         }
-        let (any, any_summary) = (any.into(), any_summary.into());
-        let sets = Sets { any, any_summary, starts: Vec::new(), words: Vec::new() };
-        let mut maker = Maker { sets, known: BTreeMap::new(), members: Vec::new() };
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.iter().fold(0, |all, word| all | word) == 0
+    }
+}
+
+impl Blocks {
+    pub(crate) fn new() -> Self {
+        let mut blocks = Blocks { blocks: Vec::new(), known: BTreeMap::new() };
+        blocks.number(Block::default());
+        blocks
+    }
+
+    /// The number of a block with these bits.
+    fn number(&mut self, block: Block) -> u32 {
+        let next = u32::try_from(self.blocks.len()).unwrap_or(u32::MAX);
+        let number = *self.known.entry(block).or_insert(next);
+        if number == next {
+            self.blocks.push(block);
+        }
+        number
+    }
+
+    pub(crate) fn finish(self) -> Box<[Block]> {
+        self.blocks.into()
+    }
+}
+
+impl<'b> Maker<'b> {
+    /// For `bits` rules, of which those that `is_any` says do not ask for the field.
+    pub(crate) fn new(blocks: &'b mut Blocks, bits: usize, is_any: impl Fn(usize) -> bool) -> Self {
+        let mut any = vec![Block::default(); bits.div_ceil(BLOCK)];
+        for bit in (0..bits).filter(|&bit| is_any(bit)) {
+            any[bit / BLOCK].insert(bit);
+        }
+        let any_list = any.iter().map(|block| blocks.number(*block)).collect();
+        let (known, members, lists) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let mut maker = Maker { blocks, any, any_list, lists, known, members };
         maker.set(Vec::new());
         maker
     }
@@ -58,7 +101,14 @@ impl Maker {
             return known;
         }
         let number = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
-        self.store(&members);
+        let start = self.lists.len();
+        self.lists.extend(&self.any_list);
+        for near in members.chunk_by(|a, b| *a as usize / BLOCK == *b as usize / BLOCK) {
+            let place = near[0] as usize / BLOCK;
+            let mut block = self.any[place];
+            near.iter().for_each(|&bit| block.insert(bit as usize));
+            self.lists[start + place] = self.blocks.number(block);
+        }
         self.known.insert(members.clone(), number);
         self.members.push(members);
         number
@@ -73,61 +123,23 @@ impl Maker {
         self.set(members)
     }
 
-    fn store(&mut self, members: &[u32]) {
-        let sets = &mut self.sets;
-        let start = sets.words.len();
-        sets.starts.push(u32::try_from(start).unwrap_or(u32::MAX));
-        sets.words.resize(start + sets.any_summary.len(), 0);
-        let mut last = usize::MAX;
-        for &bit in members {
-            let (word, bit) = (bit as usize / 64, bit % 64);
-            if word != last {
-                sets.words[start + word / 64] |= 1 << (word % 64);
-                sets.words.push(0);
-                last = word;
-            }
-            if let Some(word) = sets.words.last_mut() {
-                *word |= 1 << bit;
-            }
-        }
-    }
-
     pub(crate) fn finish(self) -> Sets {
-        self.sets
+        let (width, count) = (self.any.len(), self.members.len());
+        Sets { lists: self.lists.into(), width, count }
     }
 }
 
 impl Sets {
     /// How many sets there are.
     pub(crate) fn len(&self) -> usize {
-        self.starts.len()
+        self.count
     }
 
+    /// The numbers of a set's blocks.
     #[inline]
-    pub(crate) fn get(&self, number: u32) -> Set<'_> {
-        let start = self.starts.get(number as usize).copied().unwrap_or(0) as usize;
-        let (summary, words) = self.words[start..].split_at(self.any_summary.len());
-        Set { any: &self.any, any_summary: &self.any_summary, summary, words }
-    }
-}
-
-impl Set<'_> {
-    /// Which of 64 words from `64 * n` on are not empty.
-    #[inline]
-    pub(crate) fn summary(&self, n: usize) -> u64 {
-        self.any_summary[n] | self.summary[n]
-    }
-
-    #[inline]
-    pub(crate) fn word(&self, n: usize) -> u64 {
-        let (row, bit) = (n / 64, n % 64);
-        let summary = self.summary[row];
-        if summary >> bit & 1 == 0 {
-            return self.any[n];
-        }
-        let before: u32 = self.summary[..row].iter().map(|word| word.count_ones()).sum();
-        let rank = before + (summary & ((1 << bit) - 1)).count_ones();
-        self.any[n] | self.words[rank as usize]
+    pub(crate) fn list(&self, set: u32) -> &[u32] {
+        let start = set as usize * self.width;
+        &self.lists[start..start + self.width]
     }
 }
 
@@ -135,21 +147,43 @@ impl Set<'_> {
 mod tests {
     use super::*;
 
+    /// The members of a set, whether they ask for the field or not.
+    fn members(sets: &Sets, blocks: &[Block], set: u32) -> Vec<usize> {
+        let words = sets.list(set).iter().flat_map(|&number| blocks[number as usize].0);
+        let bits = words.enumerate().flat_map(|(n, word)| {
+            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| n * 64 + bit)
+        });
+        bits.collect()
+    }
+
     #[test]
     fn a_set_holds_its_members_and_those_that_do_not_ask() {
-        let mut maker = Maker::new(10_000, |bit| bit == 5_000);
+        let mut blocks = Blocks::new();
+        let mut maker = Maker::new(&mut blocks, 10_000, |bit| bit == 5_000);
         let first = maker.set(vec![3, 64, 9_999]);
         assert_eq!(maker.set(vec![3, 64, 9_999]), first);
         let more = maker.with(first, &[70, 3]);
         let sets = maker.finish();
+        let blocks = blocks.finish();
         assert_eq!(sets.len(), 3);
-        let members = |number| -> Vec<usize> {
-            let set = sets.get(number);
-            (0..10_000).filter(|bit| set.word(bit / 64) >> (bit % 64) & 1 == 1).collect()
-        };
-        assert_eq!(members(0), [5_000]);
-        assert_eq!(members(first), [3, 64, 5_000, 9_999]);
-        assert_eq!(members(more), [3, 64, 70, 5_000, 9_999]);
-        assert_eq!(sets.get(first).summary(0) & 7, 3);
+        assert_eq!(members(&sets, &blocks, 0), [5_000]);
+        assert_eq!(members(&sets, &blocks, first), [3, 64, 5_000, 9_999]);
+        assert_eq!(members(&sets, &blocks, more), [3, 64, 70, 5_000, 9_999]);
+    }
+
+    #[test]
+    fn a_block_is_kept_once() {
+        let mut blocks = Blocks::new();
+        let mut maker = Maker::new(&mut blocks, 2_000, |bit| bit == 1);
+        let (a, b) = (maker.set(vec![600]), maker.set(vec![600, 1_999]));
+        let one = maker.finish();
+        let mut maker = Maker::new(&mut blocks, 2_000, |bit| bit == 600);
+        let c = maker.set(vec![1]);
+        let two = maker.finish();
+        assert_eq!(one.list(a)[..3], one.list(b)[..3]);
+        assert_eq!(one.list(a)[..2], two.list(c)[..2]);
+        assert_eq!(one.list(0)[1..], [0, 0, 0], "what is empty is number 0");
+        // empty, {1}, {600}, {1999}
+        assert_eq!(blocks.finish().len(), 4);
     }
 }

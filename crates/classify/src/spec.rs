@@ -106,7 +106,7 @@ pub struct When {
     pub wan_port: Option<(u16, u16)>,
     /// One of the two ports.
     pub port: Option<(u16, u16)>,
-    /// The IP protocol.
+    /// The IP protocol: the one behind all extension headers, or AH (51) if that lies before it.
     pub protocol: Option<u8>,
     /// The differentiated services code point.
     pub dscp: Option<u8>,

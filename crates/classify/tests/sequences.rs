@@ -210,3 +210,27 @@ fn a_chain_of_parents_that_goes_round_never_matches() {
     let mut classifier = classifier(&spec, 8);
     assert_eq!(up(&mut classifier, NOW, &udp(1, 1)).leaf, 99);
 }
+
+#[test]
+fn a_packet_with_an_authentication_header_is_of_two_protocols() {
+    let protocol = |number| When { protocol: Some(number), ..When::default() };
+    let asks = [protocol(51), protocol(17)];
+    let plain = udp(1, 1);
+    let (from, to) = ([10, 0, 0, 1].into(), [192, 0, 2, 1].into());
+    // of IPv4: next header, words, index 0, and behind it UDP from port 1 to 53
+    let ah = [17, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 53, 0, 8, 0, 0];
+    let hidden = Build::protocol(from, to, 51).payload(&ah);
+    let cut = Build::protocol(from, to, 51).payload(&ah[..8]);
+    let leaves = |rules: &[When]| {
+        let mut classifier = classifier(&spec(rules.to_vec()), 64);
+        [&plain, &hidden, &cut, &plain].map(|frame| up(&mut classifier, NOW, frame).leaf)
+    };
+    assert_eq!(leaves(&asks), [1, 0, 0, 1]);
+    assert_eq!(leaves(&asks[1..]), [0, 0, 99, 0], "it is still UDP");
+    let port = When { wan_port: Some((53, 53)), ..protocol(51) };
+    assert_eq!(leaves(&[port]), [99, 0, 99, 99]);
+    let mut classifier = classifier(&spec(asks.to_vec()), 64);
+    let mut piece = |offset| up(&mut classifier, NOW, &hidden.clone().fragment(offset, true, 7));
+    let (first, later) = (piece(0), piece(24));
+    assert_eq!((first.leaf, later.leaf, first.flow), (0, 0, later.flow));
+}

@@ -45,6 +45,8 @@ pub struct Headers {
     pub fragment: Fragment,
     /// Whether PPPoE lies between Ethernet and IP.
     pub pppoe: bool,
+    /// Whether an authentication header (AH) lies between IP and `protocol`.
+    pub ah: bool,
     /// The first thing that could not be read.
     pub fault: Option<Fault>,
 }
@@ -96,6 +98,7 @@ impl Headers {
         net: Net::None,
         fragment: Fragment::None,
         pppoe: false,
+        ah: false,
         fault: None,
     };
 

@@ -32,5 +32,6 @@ pub(crate) fn read_ah(
         return Err(Fault::BadIpHeader);
     }
     headers.spi = be32(header, 4);
+    headers.ah = true;
     Ok((header[0], behind))
 }

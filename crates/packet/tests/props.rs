@@ -194,6 +194,8 @@ proptest! {
         prop_assert_eq!(usize::from(headers.tags), said.tags.len());
         prop_assert_eq!(headers.tci, said.tags.first().copied().unwrap_or(0));
         prop_assert_eq!(headers.pppoe, said.pppoe.is_some());
+        let has_ah = said.v6_extensions.iter().any(|(number, _)| *number == 51);
+        prop_assert_eq!(headers.ah, has_ah && said.source.is_ipv6());
         prop_assert_eq!(headers.fragment, said.fragment());
         prop_assert_eq!(headers.payload_len(), said.payload);
         let ports = headers.transport_at != 0 && said.kind < 3;

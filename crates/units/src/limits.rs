@@ -30,8 +30,23 @@ pub const EACH_LEAVES: u32 = 4_096;
 pub const EACH_IDLE_SECS: u64 = 300;
 /// Connections in the flow table unless the caller says otherwise.
 pub const FLOWS: usize = 1 << 17;
+/// Seconds without a frame after which a connection is forgotten of which only one side was seen,
+/// with few frames.
+pub const FLOW_IDLE_UNANSWERED_SECS: u64 = 10;
+/// Seconds without a frame after which a closed TCP connection is forgotten: long enough for the
+/// last acknowledgement.
+pub const FLOW_IDLE_CLOSED_SECS: u64 = 5;
+/// Seconds without a frame after which any other connection is forgotten that is not open TCP.
+/// RFC 4787 asks as much of an address translator.
+pub const FLOW_IDLE_SECS: u64 = 120;
+/// Seconds without a frame after which an open TCP connection is forgotten.
+pub const FLOW_IDLE_TCP_SECS: u64 = 600;
+/// Frames that make a connection alive even if the other side was not seen.
+pub const FLOW_FRAMES_ALIVE: u8 = 4;
 /// Datagrams whose later fragments still find their flow.
 pub const FRAGMENTED: usize = 1_024;
+/// Seconds that a datagram may take to arrive in pieces (RFC 8200, section 4.5; RFC 791 says 15).
+pub const FRAGMENTED_SECS: u64 = 60;
 /// Bytes of one record of a capture.
 pub const CAPTURE_RECORD_BYTES: usize = 256 << 10;
 /// Interfaces in one section of a capture.

@@ -83,7 +83,7 @@ fn holds(spec: &Spec, when: &When, side: Side, h: &Headers, bytes: &[u8]) -> boo
         && when.lan_port.is_none_or(|range| inside(range, lan_port))
         && when.wan_port.is_none_or(|range| inside(range, wan_port))
         && when.port.is_none_or(|range| inside(range, lan_port) || inside(range, wan_port))
-        && when.protocol.is_none_or(|number| h.is_ip() && h.protocol == number)
+        && when.protocol.is_none_or(|number| h.is_ip() && is_protocol(h, number))
         && when.dscp.is_none_or(|dscp| h.is_ip() && h.dscp() == dscp)
         && when.vlan.is_none_or(|range| inside(range, h.vlan()))
         && (!when.untagged || h.vlan().is_none())
@@ -96,6 +96,11 @@ fn holds(spec: &Spec, when: &When, side: Side, h: &Headers, bytes: &[u8]) -> boo
         && when.net.is_none_or(|net| net == h.net)
         && (!when.subscriber || subscriber(spec, side, h).is_some())
         && when.raw.iter().all(|raw| raw_holds(raw, h, bytes))
+}
+
+/// A packet with an authentication header is of two protocols.
+fn is_protocol(h: &Headers, number: u8) -> bool {
+    h.protocol == number || h.ah && number == 51
 }
 
 fn raw_holds(raw: &Raw, h: &Headers, bytes: &[u8]) -> bool {

@@ -55,7 +55,7 @@ fn raw() -> impl Strategy<Value = Vec<Raw>> {
 fn when() -> impl Strategy<Value = When> {
     let addresses = (blocks(), blocks(), blocks());
     let numbers =
-        (rarely(ports()), rarely(ports()), rarely(ports()), rarely(select(vec![1, 6, 17])));
+        (rarely(ports()), rarely(ports()), rarely(ports()), rarely(select(vec![1, 6, 17, 51])));
     let link = (
         rarely((0u16..3, 0u16..4)),
         prop::bool::weighted(0.1),
@@ -152,8 +152,9 @@ pub(crate) fn spec() -> impl Strategy<Value = Spec> {
 pub(crate) fn frame() -> impl Strategy<Value = (Side, Vec<u8>)> {
     let ends = (ip(), ip(), 0u16..6, 0u16..6, 0u8..6);
     let link = (prop::option::of(0u16..4), 0u8..3, 0u8..3, prop::bool::weighted(0.1));
+    let ah = prop::bool::weighted(0.2);
     let rest = (0u8..3, 60usize..130, prop::option::weighted(0.1, (0u16..2, 0u32..3)));
-    (ends, link, rest, side()).prop_map(|((a, b, x, y, kind), link, rest, side)| {
+    (ends, link, ah, rest, side()).prop_map(|((a, b, x, y, kind), link, ah, rest, side)| {
         let (from, to) = (SocketAddr::new(a, x), SocketAddr::new(b, y));
         let mut build = match kind {
             0 | 1 => Build::udp(from, to),
@@ -168,6 +169,10 @@ pub(crate) fn frame() -> impl Strategy<Value = (Side, Vec<u8>)> {
         }
         if let Some((offset, id)) = rest.2 {
             build = build.fragment(offset * 8, true, id);
+        }
+        if ah {
+            // of IPv6 only; without an index, so that nothing but the header itself tells it apart
+            build = build.v6_extension(51, &[0; 10]);
         }
         if link.3 {
             build = build.pppoe(1);
