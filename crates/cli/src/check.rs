@@ -36,7 +36,8 @@ fn summary(reading: &Reading, plan: &Plan) -> String {
     let root = plan.nodes[0].shares;
     let count =
         |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
-    let rows = reading.policy.subscribers.as_ref().map_or(0, |s| s.rows.len());
+    // file 0 is the policy, file 1 the table of subscribers
+    let rows = plan.nodes.iter().filter(|n| n.place.file == 1).count();
     let classes = plan.nodes.iter().skip(1).filter(|n| !n.path.ends_with(')')).count() - rows;
     let made: u32 = plan
         .nodes

@@ -145,7 +145,8 @@ fn evening_replayed(evening: &Path, plan: &Plan, out: &mut Out) -> Result<(), St
         let report = Report::of(engine, plan);
         lines.iter_mut().for_each(|line| line.look(&report));
     };
-    let (run, engine) = replay::replay(capture, plan, 1_000, 1, &[], &mut look)?;
+    let player = replay::Player::new(plan, 1_000, 1, &[])?;
+    let (run, engine) = player.watched_by(&mut look).play(capture);
     let report = Report::of(&engine, plan);
     replay::lines(&name, plan, &run, &report).iter().for_each(|line| out.line(line));
     out.line("");

@@ -1,22 +1,25 @@
 //! `weir replay CAPTURE --policy FILE`: a capture's frames through the real engine, at the
 //! capture's own pace but in virtual time, and the books afterwards.
 
+mod player;
+
 use std::fs::File;
-use std::io::{BufReader, IsTerminal as _, Read};
+use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use weir_engine::{Config, Count, Counters, Engine, Planner, Report, Row};
-use weir_io::{Capture, to_ethernet};
-use weir_packet::{Burst, Headers, Pool, Reason, Side};
+use weir_engine::{Count, Counters, Report, Row};
+use weir_io::Capture;
+use weir_packet::{Reason, Side};
 use weir_policy::Plan;
 use weir_units::{Instant, Prefix, Rate, Span};
 
 use crate::out::{Out, problem, say};
-use crate::sides::Sides;
 use crate::table::{Table, grouped};
 use crate::{explain, files};
+
+pub(crate) use player::{Player, Run};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -32,7 +35,7 @@ pub(crate) struct Args {
     #[arg(long)]
     link: Option<String>,
     /// Frames that wait in front of each port at most
-    #[arg(long, default_value_t = 1_000, value_parser = crate::bench::within(1..=100_000))]
+    #[arg(long, default_value_t = 1_000, value_parser = crate::bench::within(1..=10_000))]
     queue: u32,
     /// Makes hashes and thereby the whole run repeatable
     #[arg(long, default_value_t = 1)]
@@ -40,21 +43,6 @@ pub(crate) struct Args {
     /// Write the result as JSON to this file ("-": standard output, instead of the table)
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-}
-
-/// What went through.
-#[derive(Default)]
-pub(crate) struct Run {
-    frames: u64,
-    /// Records that are of no kind that can be sent over Ethernet.
-    foreign: u64,
-    /// Frames of which the capture has only the beginning.
-    cut: u64,
-    guessed: u64,
-    first: Option<Instant>,
-    last: Instant,
-    end: Instant,
-    trouble: Option<String>,
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
@@ -75,11 +63,11 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Ok(capture) => capture,
         Err(error) => return problem(&format!("{name}: {error}")),
     };
-    let result = replay(capture, plan, args.queue as usize, args.seed, &args.lan, &mut |_, _| {});
-    let (run, engine) = match result {
-        Ok(result) => result,
+    let player = match Player::new(plan, args.queue as usize, args.seed, &args.lan) {
+        Ok(player) => player,
         Err(why) => return problem(&why),
     };
+    let (run, engine) = player.play(capture);
     let report = Report::of(&engine, plan);
     let printed = print(args, &name, plan, &run, &report);
     match &run.trouble {
@@ -91,96 +79,6 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         None if reading.is_at_fault() && printed == ExitCode::SUCCESS => ExitCode::from(1),
         None => printed,
     }
-}
-
-/// Feeds every frame to an engine and lets it finish.
-pub(crate) fn replay(
-    mut capture: Capture<impl Read>,
-    plan: &Plan,
-    queue: usize,
-    seed: u64,
-    lan: &[Prefix],
-    each_second: &mut dyn FnMut(u64, &Engine),
-) -> Result<(Run, Engine), String> {
-    let change = Planner::new().prepare(plan).map_err(|e| e.to_string())?;
-    let config = Config { queue_frames: queue, seed: u128::from(seed), ..Config::default() };
-    // two queues and a burst; a buffer takes what a capture of a host may have: segments of 64 KB
-    let pool = Pool::new(2 * queue + 64, usize::from(u16::MAX));
-    let mut engine = Engine::new(config, pool, change, Instant::ZERO);
-    let mut sides = Sides::new(lan, plan);
-    let mut run = Run::default();
-    let mut burst = Burst::new();
-    let mut bytes = Vec::new();
-    let mut second = 0;
-    let show_progress = std::io::stderr().is_terminal();
-    loop {
-        let record = match capture.next() {
-            Ok(Some(record)) => record,
-            Ok(None) => break,
-            Err(error) => {
-                run.trouble = Some(error.to_string());
-                break;
-            }
-        };
-        if to_ethernet(record.link, record.bytes, &mut bytes).is_none() {
-            run.foreign += 1;
-            continue;
-        }
-        // of a frame that the capture cut short, the missing bytes are as good as any
-        let missing = (record.original_len as usize).saturating_sub(record.bytes.len());
-        run.cut += u64::from(missing > 0);
-        bytes.resize((bytes.len() + missing).min(usize::from(u16::MAX)), 0);
-        let first = *run.first.get_or_insert(record.at);
-        let now = Instant::ZERO + record.at.since(first);
-        run.last = run.last.max(now);
-        let headers = Headers::parse(&bytes);
-        let side = sides.of(&headers, &bytes);
-        while run.last >= Instant::ZERO + Span::from_secs(second + 1) {
-            second += 1;
-            leave_until(&mut engine, Instant::ZERO + Span::from_secs(second));
-            each_second(second, &engine);
-        }
-        leave_until(&mut engine, run.last);
-        if let Some(frame) = engine.pool_mut().fill(&bytes)
-            && let Err(frame) = burst.push(frame)
-        {
-            engine.pool_mut().give(frame);
-        }
-        engine.receive(run.last, side, &mut burst);
-        engine.age(run.last);
-        run.frames += 1;
-        if show_progress && run.frames.is_multiple_of(1 << 20) {
-            say(&format!("... {} frames, {} of the capture", grouped(run.frames), run.last));
-        }
-    }
-    if run.trouble.is_none() {
-        run.trouble = capture.truncated().map(ToString::to_string);
-    }
-    run.end = leave_until(&mut engine, Instant::MAX).max(run.last);
-    each_second(second + 1, &engine);
-    run.guessed = sides.guessed;
-    Ok((run, engine))
-}
-
-/// Lets leave what may leave up to `until`; returns when the last frame left.
-fn leave_until(engine: &mut Engine, until: Instant) -> Instant {
-    let mut out = Burst::new();
-    let mut last = Instant::ZERO;
-    while let Some(at) = engine.next_wakeup().filter(|at| *at <= until) {
-        let waiting = engine.pool().free();
-        for side in [Side::Lan, Side::Wan] {
-            engine.transmit(at, side, &mut out);
-            while let Some(frame) = out.pop() {
-                last = at;
-                engine.pool_mut().give(frame);
-            }
-        }
-        if engine.pool().free() == waiting {
-            // an engine that says "now" and sends nothing would keep us here for ever
-            break;
-        }
-    }
-    last
 }
 
 fn print(args: &Args, name: &str, plan: &Plan, run: &Run, report: &Report) -> ExitCode {
@@ -203,9 +101,11 @@ fn print(args: &Args, name: &str, plan: &Plan, run: &Run, report: &Report) -> Ex
 
 /// The result as a person reads it.
 pub(crate) fn lines(name: &str, plan: &Plan, run: &Run, report: &Report) -> Vec<String> {
-    let time = run.last.since(Instant::ZERO);
+    let came = run.last.since(Instant::ZERO);
+    // what left has left by the end, not by the time that the last frame came
+    let time = run.end.since(Instant::ZERO);
     let mut lines = vec![
-        format!("{name}: {} frames in {}", grouped(run.frames), seconds(time)),
+        format!("{name}: {} frames in {}", grouped(run.frames), seconds(came)),
         format!(
             "link {}: {} down, {} up, each one queue in the order of arrival",
             plan.name, plan.nodes[0].shares.down.rate, plan.nodes[0].shares.up.rate
@@ -284,6 +184,11 @@ fn remarks(run: &Run) -> Vec<String> {
         }
     };
     add(run.cut, "frames are cut short in the capture; they count with their full length");
+    add(run.oversize, "frames are longer than 65 535 bytes and count as so many");
+    add(
+        run.backwards,
+        "records are earlier than the one before; they count as of the latest time so far",
+    );
     add(run.foreign, "records are of a kind that does not travel over Ethernet, and were left out");
     add(
         run.guessed,
@@ -356,6 +261,8 @@ fn to_json(name: &str, args: &Args, plan: &Plan, run: &Run, report: &Report) -> 
         "seed": args.seed,
         "frames": run.frames,
         "cut_frames": run.cut,
+        "oversize_frames": run.oversize,
+        "backward_records": run.backwards,
         "foreign_records": run.foreign,
         "guessed_sides": run.guessed,
         "duration_ns": run.last.ns(),

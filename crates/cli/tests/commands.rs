@@ -240,3 +240,75 @@ fn every_reason_to_drop_is_documented() {
         assert!(text.contains(&row), "docs/drops.md has no row {row}");
     }
 }
+
+/// A classic pcap of raw IP packets or Ethernet frames with the given times in seconds.
+fn pcap(link: u32, records: &[(u32, Vec<u8>)]) -> Vec<u8> {
+    let mut file = Vec::new();
+    for word in [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, link] {
+        file.extend(u32::to_le_bytes(word));
+    }
+    for (at, bytes) in records {
+        let length = u32::try_from(bytes.len()).expect("is small");
+        for word in [*at, 0, length, length] {
+            file.extend(u32::to_le_bytes(word));
+        }
+        file.extend(bytes);
+    }
+    file
+}
+
+fn replay_json(folder: &Folder, capture: Vec<u8>, link: &str) -> serde_json::Value {
+    let policy = folder.write("p.toml", link);
+    let capture = folder.write("c.pcap", capture);
+    let arguments: [&std::ffi::OsStr; 6] = [
+        "replay".as_ref(),
+        capture.as_os_str(),
+        "--policy".as_ref(),
+        policy.as_os_str(),
+        "--json".as_ref(),
+        "-".as_ref(),
+    ];
+    let (status, out, err) = said(&arguments);
+    assert_eq!(status, 0, "{err}");
+    serde_json::from_str(&out).expect("JSON")
+}
+
+#[test]
+fn odd_captures_are_replayed_at_once_and_what_is_odd_is_counted() {
+    let folder = Folder::new("odd");
+    let frame = |text: &str| text.parse::<weir_packet::Build>().expect("a packet").to_vec();
+    let up = frame("udp 10.0.0.5:1 > 192.0.2.1:2");
+    // 136 years between two frames take no time, and the record that goes back is told
+    let times = [0, 5, u32::MAX, 7].map(|at| (at, up.clone()));
+    let result = replay_json(&folder, pcap(1, &times), LINK);
+    assert_eq!(result["backward_records"], 1);
+    assert_eq!(result["frames"], 4);
+    // raw IP has no MACs from which a side could be learnt
+    let foreign = frame("udp 198.51.100.1:1 > 192.0.2.1:2");
+    let raw = [&up, &foreign, &up, &foreign].map(|f| (1, f[14..].to_vec()));
+    let result = replay_json(&folder, pcap(101, &raw), LINK);
+    assert_eq!(result["guessed_sides"], 2);
+    // a link of 1 kbit/s carries 1 kbit/s, however fast the frames came
+    let slow = LINK.replace("10mbit", "1kbit");
+    let policy = folder.write("slow.toml", slow);
+    let big = frame("udp 10.0.0.5:1 > 192.0.2.1:2 length 1000");
+    let capture = folder.write("slow.pcap", pcap(1, &vec![(1, big); 20]));
+    let arguments = ["replay".as_ref(), capture.as_os_str(), "-p".as_ref(), policy.as_os_str()];
+    let (_, out, _) = said(&arguments);
+    assert!(out.contains("1.04kbit") || out.contains("1.05kbit"), "{out}");
+}
+
+#[test]
+fn two_links_count_each_their_own() {
+    let folder = Folder::new("links");
+    let text = format!(
+        "{LINK}{}[class.\"/s\"]\nlink = \"l\"\n[subscribers]\nfile = \"s.csv\"\nunder = \"/s\"\n",
+        LINK.replace("link.l", "link.m")
+    );
+    let policy = folder.write("p.toml", text);
+    folder.write("s.csv", "id,addresses\na,10.0.0.1\nb,10.0.0.2\n");
+    let (status, out, err) = check(&policy);
+    assert_eq!(status, 0, "{err}");
+    assert!(out.contains("link l") && out.contains("2 subscribers"), "{out}");
+    assert_eq!(out.matches("subscribers").count(), 1, "{out}");
+}

@@ -27,6 +27,8 @@ pub struct Change {
     pub(crate) closed: (usize, u32),
     /// Where their frames go.
     pub(crate) rest: u32,
+    /// Leaves that have children now, and the leaf that takes their frames and books; sorted.
+    pub(crate) parted: Vec<(u32, u32)>,
     pub(crate) layout: Arc<Layout>,
 }
 
@@ -40,6 +42,12 @@ impl Change {
     /// Keeps what was replaced, so that it is freed wherever the change is.
     pub(crate) fn keep_old(&mut self, index: Index) {
         self.old = Some(index);
+    }
+
+    /// The leaf that takes over from one that has children now.
+    pub(crate) fn successor(&self, leaf: u32) -> Option<u32> {
+        let at = self.parted.binary_search_by_key(&leaf, |(from, _)| *from).ok()?;
+        Some(self.parted[at].1)
     }
 
     pub(crate) fn is_gone(&self, leaf: u32) -> bool {
@@ -56,9 +64,8 @@ pub struct Layout {
     pub(crate) slots: Vec<u32>,
     /// First leaf and count of the nodes that make leaves.
     pub(crate) each: BTreeMap<NodeId, (u32, u32)>,
-    /// The leaf for hosts beyond the count, by asked class; the link's default leaf for other
-    /// classes.
-    pub(crate) others: Vec<u32>,
+    /// The number of each asked class.
+    pub(crate) asked: Vec<u32>,
     /// The rule numbers of classify: which class among those asked, and which of its rules.
     pub(crate) rules: Vec<(u32, u32)>,
 }

@@ -35,25 +35,17 @@ pub(crate) fn spec(plan: &Plan, layout: &Layout) -> (classify::Spec, Vec<(u32, u
         spec.classes.push(classify::Class { parent: asked.within, target });
         let is_table = asked.target == Target::Subscriber;
         for (rule, at) in asked.rules.iter().zip(0u32..) {
-            if names_nobody(&rule.when) {
-                continue;
-            }
-            let when = classify::When { subscriber: is_table, ..when(&rule.when) };
+            let when = match names_nobody(&rule.when) {
+                // it stays a rule, so that its class stays a condition for all below it
+                true => classify::When { vlan: Some((1, 0)), ..classify::When::default() },
+                false => classify::When { subscriber: is_table, ..when(&rule.when) },
+            };
             spec.rules.push(classify::Rule { class: number, when });
             numbers.push((number, at));
         }
     }
     spec.subscribers = plan.subscribers.iter().map(|&(block, leaf)| (block, slot(leaf))).collect();
     (spec, numbers)
-}
-
-/// The leaf that takes what a class's own made leaves do not, by asked class.
-pub(crate) fn others(plan: &Plan, layout: &Layout) -> Vec<u32> {
-    let of = |asked: &weir_policy::plan::Asked| match &plan.node(asked.node).kind {
-        Kind::Each(each) => layout.slots[each.others as usize],
-        Kind::Leaf | Kind::Interior => layout.slots[plan.rest as usize],
-    };
-    plan.asked.iter().map(of).collect()
 }
 
 fn each(plan: &Plan, layout: &Layout, node: u32) -> classify::Target {

@@ -122,11 +122,16 @@ impl Engine {
             self.lines[Side::Wan as usize].set_line(now, change.line.up, change.link);
             for line in &mut self.lines {
                 for (bytes, label) in line.labels_mut() {
-                    if change.is_gone(label.leaf) {
+                    if let Some(successor) = change.successor(label.leaf) {
+                        label.leaf = successor;
+                    } else if change.is_gone(label.leaf) {
                         self.ledger.moved(label.side, label.leaf, change.rest, bytes);
                         label.leaf = change.rest;
                     }
                 }
+            }
+            for &(from, to) in &change.parted {
+                self.ledger.fold(from, to);
             }
             std::mem::swap(&mut self.layout, &mut change.layout);
         }
@@ -210,9 +215,9 @@ impl Engine {
         while let Some(event) = self.classifier.event() {
             // the next host starts with clean books; the last one's stay with the class
             if let Event::Aged { class, leaf, .. } = event
-                && let Some(&others) = self.layout.others.get(class as usize)
+                && let Some(&class) = self.layout.asked.get(class as usize)
             {
-                self.ledger.fold(leaf, others);
+                self.ledger.fold(leaf, class);
             }
         }
     }

@@ -1,14 +1,14 @@
 //! Gives every class a number that it keeps while policies change, and makes changes ready. It
 //! lives beside the engine, off the packet thread, and may allocate and take its time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use weir_classify::Index;
-use weir_policy::Plan;
 use weir_policy::plan::{Kind, NodeId};
+use weir_policy::{By, Plan};
 use weir_units::limits;
 
 use crate::change::{Change, Layout};
@@ -29,7 +29,8 @@ pub struct Planner {
 #[derive(Clone, Debug)]
 struct Held {
     slot: u32,
-    each: Option<Range<u32>>,
+    is_leaf: bool,
+    each: Option<(By, Range<u32>)>,
 }
 
 /// The policy needs more numbers than an engine has.
@@ -74,35 +75,49 @@ impl Planner {
     /// [`NoRoom`]; nothing has changed then.
     pub fn prepare(&mut self, plan: &Plan) -> Result<Change, NoRoom> {
         let mut numbers = Numbers { free: self.free.clone(), next: self.next };
-        numbers.free.append(&mut self.leaving.clone());
+        numbers.free.extend(self.leaving.iter().cloned());
+        numbers.merge();
         let mut held = BTreeMap::new();
         let mut layout = Layout::default();
-        let mut kept = BTreeMap::new();
+        let mut kept = BTreeSet::new();
+        let mut parted = Vec::new();
+        let renamed: BTreeSet<&str> = plan.nodes.iter().filter_map(|n| n.was.as_deref()).collect();
         for (node, id) in plan.nodes.iter().zip(0 as NodeId..) {
-            let before = self.before(node.path.as_ref(), node.was.as_deref(), plan);
+            let before = self.before(node.path.as_ref(), node.was.as_deref(), plan, &renamed);
+            let before = before.filter(|before| !kept.contains(&before.slot));
             let slot = match before {
                 Some(before) => before.slot,
                 None => numbers.take(1)?.start,
             };
+            let is_leaf = node.kind == Kind::Leaf;
+            if before.is_some_and(|before| before.is_leaf) && !is_leaf {
+                parted.push((slot, id));
+            }
             let each = match &node.kind {
-                Kind::Each(each) => Some(match before.and_then(|b| b.each.clone()) {
-                    Some(range) if range.len() == each.count as usize => range,
-                    _ => numbers.take(each.count)?,
-                }),
+                Kind::Each(each) => {
+                    let same = before.and_then(|before| before.each.clone());
+                    let same =
+                        same.filter(|(by, range)| *by == each.by && each_len(range) == each.count);
+                    let range = same.map_or_else(|| numbers.take(each.count), |(_, r)| Ok(r))?;
+                    layout.each.insert(id, (range.start, each.count));
+                    kept.insert(range.start);
+                    Some((each.by, range))
+                }
                 Kind::Leaf | Kind::Interior => None,
             };
             layout.slots.push(slot);
-            if let Some(range) = &each {
-                layout.each.insert(id, (range.start, each_len(range)));
-                kept.insert(range.start, ());
-            }
-            kept.insert(slot, ());
-            held.insert(node.path.clone(), Held { slot, each });
+            kept.insert(slot);
+            held.insert(node.path.clone(), Held { slot, is_leaf, each });
         }
         let gone = self.gone(&kept);
         let (spec, rules) = compile::spec(plan, &layout);
         layout.rules = rules;
-        layout.others = compile::others(plan, &layout);
+        layout.asked = plan.asked.iter().map(|a| layout.slots[a.node as usize]).collect();
+        let mut parted: Vec<(u32, u32)> = parted
+            .into_iter()
+            .map(|(slot, node)| (slot, layout.slots[spare(plan, node) as usize]))
+            .collect();
+        parted.sort_unstable();
         let needed = (numbers.next as usize).div_ceil(CHUNK);
         let chunks = (self.chunks..needed).map(|_| chunk()).collect();
         let root = plan.nodes[0].shares;
@@ -115,6 +130,7 @@ impl Planner {
             gone: gone.clone(),
             closed: (0, 0),
             rest: layout.slots[plan.rest as usize],
+            parted,
             layout: Arc::new(layout),
         };
         *self = Planner {
@@ -129,7 +145,13 @@ impl Planner {
 
     /// What the class had before: by its path, by the path it says it had, or by that of a class
     /// above.
-    fn before(&self, path: &str, was: Option<&str>, plan: &Plan) -> Option<&Held> {
+    fn before(
+        &self,
+        path: &str,
+        was: Option<&str>,
+        plan: &Plan,
+        renamed: &BTreeSet<&str>,
+    ) -> Option<&Held> {
         if let Some(held) = self.held.get(path) {
             return Some(held);
         }
@@ -141,22 +163,33 @@ impl Planner {
             prefix = &path[..at];
             let above = plan.nodes.iter().find(|n| &*n.path == prefix && n.was.is_some());
             if let Some(was) = above.and_then(|n| n.was.as_deref()) {
-                return self.held.get(format!("{was}{}", &path[at..]).as_str());
+                let old = format!("{was}{}", &path[at..]);
+                // unless another class says that it was that one
+                return self.held.get(old.as_str()).filter(|_| !renamed.contains(old.as_str()));
             }
         }
         None
     }
 
     /// Numbers that were held and are not any more, merged and sorted.
-    fn gone(&self, kept: &BTreeMap<u32, ()>) -> Vec<Range<u32>> {
+    fn gone(&self, kept: &BTreeSet<u32>) -> Vec<Range<u32>> {
         let mut gone: Vec<Range<u32>> = Vec::new();
         for held in self.held.values() {
             let one = held.slot..held.slot + 1;
-            let ranges = [Some(one), held.each.clone()].into_iter().flatten();
-            gone.extend(ranges.filter(|r| !kept.contains_key(&r.start)));
+            let made = held.each.as_ref().map(|(_, range)| range.clone());
+            let ranges = [Some(one), made].into_iter().flatten();
+            gone.extend(ranges.filter(|r| !kept.contains(&r.start)));
         }
         merge(gone)
     }
+}
+
+/// The leaf that takes what a class's children or made leaves do not.
+fn spare(plan: &Plan, node: NodeId) -> NodeId {
+    if let Kind::Each(each) = &plan.node(node).kind {
+        return each.others;
+    }
+    plan.find(&format!("{}/(rest)", plan.node(node).path)).unwrap_or(plan.rest)
 }
 
 fn each_len(range: &Range<u32>) -> u32 {
@@ -182,10 +215,20 @@ struct Numbers {
 }
 
 impl Numbers {
+    /// Makes one range of neighbours, and gives back what lies at the end.
+    fn merge(&mut self) {
+        self.free = merge(std::mem::take(&mut self.free));
+        if let Some(last) = self.free.pop_if(|last| last.end == self.next) {
+            self.next = last.start;
+        }
+    }
+
     /// `count` numbers in a row.
     fn take(&mut self, count: u32) -> Result<Range<u32>, NoRoom> {
-        let fits = |range: &Range<u32>| each_len(range) >= count;
-        if let Some(at) = self.free.iter().rposition(fits) {
+        // the smallest that is large enough: large ranges stay whole for those who need them
+        let fits = |(_, range): &(usize, &Range<u32>)| each_len(range) >= count;
+        let best = self.free.iter().enumerate().filter(fits).min_by_key(|(_, r)| each_len(r));
+        if let Some((at, _)) = best {
             let start = self.free[at].start;
             self.free[at].start += count;
             if self.free[at].is_empty() {

@@ -96,10 +96,10 @@ impl Fifo {
         self.ring.iter_mut().flatten().map(|w| (w.frame.len(), &mut w.label))
     }
 
-    /// When the next frame may leave; `None` while nothing waits.
+    /// When the next frame may leave; `None` while nothing waits or the line carries nothing.
     #[must_use]
     pub fn next_at(&self) -> Option<Instant> {
-        (self.waiting > 0).then(|| self.pace.free_at())
+        (self.waiting > 0 && self.pace.rate() > Rate::ZERO).then(|| self.pace.free_at())
     }
 
     /// How many frames wait.

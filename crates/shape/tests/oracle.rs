@@ -1,6 +1,12 @@
 //! The tree against an exact solver that shares nothing with it: random trees, random demands,
 //! random sizes of frames. A failure prints its smallest case, and stores it beside this file.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "an oracle computes with floats, that is what makes it another implementation"
+)]
+
 use proptest::prelude::*;
 use weir_packet::{Headers, Label, Pool, Side};
 use weir_shape::Link;

@@ -54,10 +54,14 @@ impl Pace {
         self.free_at += Span::from_ns(bit_ns / rate);
     }
 
-    /// Changes the rate from now on; what was sent before stays sent.
+    /// Changes the rate from now on. Of what is still on the line, the rest goes at the new rate.
     pub fn set_rate(&mut self, rate: Rate, now: Instant) {
         if self.free_at == Instant::MAX {
             self.free_at = now;
+        } else if rate > Rate::ZERO && self.free_at > now {
+            let left = u128::from(self.free_at.since(now).ns()) * u128::from(self.rate.bps());
+            let left = u64::try_from(left / u128::from(rate.bps())).unwrap_or(u64::MAX);
+            self.free_at = now + Span::from_ns(left);
         }
         self.rate = rate;
         self.remainder = 0;
@@ -84,6 +88,15 @@ mod tests {
             let exact = bits * 1_000_000_000 / u128::from(rate.bps());
             prop_assert_eq!(u128::from(pace.free_at().ns()), exact);
         }
+    }
+
+    #[test]
+    fn what_is_on_the_line_goes_on_at_the_new_rate() {
+        let mut pace = Pace::new(Rate::from_bps(1_000), Instant::ZERO);
+        pace.send(Instant::ZERO, Bytes::new(125));
+        let half = Instant::ZERO + Span::from_ms(500);
+        pace.set_rate(Rate::from_bps(5_000), half);
+        assert_eq!(pace.free_at(), half + Span::from_ms(100));
     }
 
     #[test]

@@ -11,25 +11,25 @@ use weir_classify::{Class, Classifier, Index, Limits, Rule, Seed, Spec, Target, 
 use weir_packet::{Build, Frame, Headers, Label, Net, Pool, Side};
 use weir_units::{Instant, Prefix, Span};
 
-use super::{Figures, Json, per, timed};
+use super::{Figures, Json, per, timed, within};
 use crate::out::problem;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Match rules
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    #[arg(long, default_value_t = 1_000, value_parser = within(1..=4_096))]
     rules: u32,
     /// Address blocks that the rules name together
-    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 100_000, value_parser = within(1..=1_000_000))]
     prefixes: u32,
     /// Flows that take turns
-    #[arg(long, default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 65_536, value_parser = within(1..=1_000_000))]
     flows: u32,
     /// Frames per round
-    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    #[arg(long, default_value_t = 1_000_000, value_parser = within(1..=100_000_000))]
     packets: u32,
     /// Rounds of which the median is taken
-    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    #[arg(long, default_value_t = 9, value_parser = within(1..=1_000))]
     rounds: u32,
     /// Measure one of them only
     #[arg(long, value_enum)]
