@@ -6,10 +6,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use weir_classify::Index;
-use weir_policy::Both;
 use weir_policy::plan::NodeId;
-use weir_shape::Link;
-use weir_units::Rate;
+use weir_shape::tree::Edit;
 
 use crate::ledger::Chunk;
 
@@ -18,8 +16,8 @@ use crate::ledger::Chunk;
 pub struct Change {
     pub(crate) index: Option<Index>,
     pub(crate) old: Option<Index>,
-    pub(crate) link: Link,
-    pub(crate) line: Both<Rate>,
+    /// What makes the new trees of the old: of the port towards the LAN, and towards the WAN.
+    pub(crate) trees: [Edit; 2],
     pub(crate) chunks: Vec<Chunk>,
     /// Leaves that the new policy does not have; sorted.
     pub(crate) gone: Vec<Range<u32>>,
@@ -48,11 +46,6 @@ impl Change {
     pub(crate) fn successor(&self, leaf: u32) -> Option<u32> {
         let at = self.parted.binary_search_by_key(&leaf, |(from, _)| *from).ok()?;
         Some(self.parted[at].1)
-    }
-
-    pub(crate) fn is_gone(&self, leaf: u32) -> bool {
-        let after = self.gone.partition_point(|range| range.start <= leaf);
-        after > 0 && self.gone[after - 1].contains(&leaf)
     }
 }
 

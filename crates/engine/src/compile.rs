@@ -2,14 +2,72 @@
 
 use weir_classify as classify;
 use weir_packet::{Net, Side};
-use weir_policy::plan::{Kind, Target};
-use weir_policy::{By, Counts, From, Plan, Raw, Toward, When};
+use weir_policy::plan::{Kind, Shares, Target};
+use weir_policy::{Both, By, Counts, From, Limit, Plan, Raw, Toward, When};
+use weir_shape::tree::{self, NodeSpec};
 use weir_shape::{Layer, Link};
+use weir_units::Rate;
 
 use crate::change::Layout;
 
-/// What shape is told of the link.
-pub(crate) fn link(plan: &Plan) -> Link {
+/// Frames that may wait in a leaf that does not say how many.
+const LEAF_FRAMES: u32 = 1_000;
+
+/// What shape is told: the tree of the port towards the LAN, and that of the port towards the WAN.
+pub(crate) fn trees(plan: &Plan, layout: &Layout) -> [tree::Spec; 2] {
+    [tree_of(plan, layout, |both| both.down), tree_of(plan, layout, |both| both.up)]
+}
+
+fn tree_of(plan: &Plan, layout: &Layout, way: impl Fn(&Both<Shares>) -> Shares) -> tree::Spec {
+    let mut nodes = Vec::with_capacity(plan.nodes.len());
+    for (node, id) in plan.nodes.iter().zip(0u32..).skip(1) {
+        let shares = way(&node.shares);
+        let words = plan.words_of(id);
+        let told = NodeSpec {
+            number: layout.slots[id as usize],
+            parent: layout.slots[node.parent as usize],
+            is_leaf: node.kind == Kind::Leaf,
+            rate: shares.rate,
+            ceil: shares.ceil,
+            weight: shares.weight,
+            priority: node.priority as u8,
+            burst: shares.burst,
+            ..limits(words.limit, shares.ceil)
+        };
+        nodes.push(told);
+        let (Kind::Each(each), Some(&(first, count))) = (&node.kind, layout.each.get(&id)) else {
+            continue;
+        };
+        let shares = way(&each.shares);
+        let made = (first..first + count).map(|number| NodeSpec {
+            number,
+            parent: told.number,
+            is_leaf: true,
+            rate: shares.rate,
+            ceil: shares.ceil,
+            weight: shares.weight,
+            ..told
+        });
+        nodes.extend(made);
+    }
+    tree::Spec { rate: way(&plan.nodes[0].shares).rate, link: link(plan), nodes }
+}
+
+/// How much may wait in a leaf.
+fn limits(said: Option<Limit>, ceil: Rate) -> NodeSpec {
+    let most = NodeSpec { frames: LEAF_FRAMES, ..NodeSpec::new(0, 0, true) };
+    match said {
+        None => most,
+        Some(Limit::Frames(frames)) => NodeSpec { frames, ..most },
+        Some(Limit::Bytes(bytes)) => NodeSpec { frames: u32::MAX, bytes, ..most },
+        Some(Limit::Time(time)) => {
+            NodeSpec { frames: u32::MAX, bytes: ceil.bytes_in(time), ..most }
+        }
+    }
+}
+
+/// What a frame costs on the link.
+fn link(plan: &Plan) -> Link {
     let layer = match plan.counts {
         Counts::Ip => Layer::Ip,
         Counts::Ethernet => Layer::Ethernet,

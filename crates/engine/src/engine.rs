@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use weir_classify::{Classifier, Event, Limits, Seed};
 use weir_packet::{Headers, Label, Pool, Side};
-use weir_shape::Fifo;
+use weir_shape::tree::Tree;
 use weir_units::limits::{BURST_FRAMES, FLOWS};
 use weir_units::{Bytes, Instant, Rate};
 
@@ -19,7 +19,7 @@ pub const LINK: u32 = 0;
 /// How much a link may hold, decided once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Frames that wait for one port at most.
+    /// Frames that wait for one port at most, in all its leaves; then the longest queue pays.
     pub queue_frames: usize,
     /// Connections that are remembered.
     pub flows: usize,
@@ -29,7 +29,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Config { queue_frames: 1_000, flows: FLOWS, seed: 0 }
+        Config { queue_frames: 4_096, flows: FLOWS, seed: 0 }
     }
 }
 
@@ -38,8 +38,8 @@ impl Default for Config {
 pub struct Engine {
     pub(crate) pool: Pool,
     pub(crate) classifier: Classifier,
-    /// The queues by the side that their frames leave through.
-    pub(crate) lines: [Fifo; 2],
+    /// The trees by the side that their frames leave through.
+    pub(crate) trees: [Tree; 2],
     pub(crate) ledger: Ledger,
     pub(crate) scratch: Box<Scratch>,
     layout: Arc<Layout>,
@@ -87,13 +87,16 @@ impl Engine {
             .take()
             .unwrap_or_else(|| weir_classify::Index::compile(&weir_classify::Spec::default()));
         let limits = Limits { flows: config.flows, ..Limits::default() };
-        let line = |rate| Fifo::new(config.queue_frames, rate, first.link, now);
+        let buffers = pool.capacity();
+        let classifier = Classifier::new(limits, Seed::new(config.seed), index);
+        let flows = classifier.flow_capacity();
+        let tree = || Tree::new(buffers, config.queue_frames, flows, now);
         let nothing = Label::new(Side::Lan, &Headers::EMPTY);
         let mut engine = Engine {
             pool,
-            classifier: Classifier::new(limits, Seed::new(config.seed), index),
+            classifier,
             // by the side of the port: frames leave through LAN on their way down
-            lines: [line(first.line.down), line(first.line.up)],
+            trees: [tree(), tree()],
             ledger: Ledger::new(CHUNKS),
             scratch: Box::new(Scratch {
                 headers: [Headers::EMPTY; BURST_FRAMES],
@@ -102,6 +105,9 @@ impl Engine {
             layout: first.layout.clone(),
         };
         engine.ledger.grow(&mut first.chunks);
+        for (tree, edit) in engine.trees.iter_mut().zip(&mut first.trees) {
+            tree.apply(now, edit, |leaf| leaf, |_, _, _| {});
+        }
         engine
     }
 
@@ -109,7 +115,8 @@ impl Engine {
     /// call returns; frames that wait stay in their order, those of classes that are gone go to the
     /// link's default leaf.
     ///
-    /// One call does a bounded amount of work (the frames that wait, then 4 096 leaves); call again
+    /// The first call writes the nodes that differ, sorts the children of their parents anew and moves
+    /// the frames of leaves that are gone; each call closes the books of 4 096 of these. Call again
     /// until it returns `true`. What was replaced stays in `change`, to be freed off the packet
     /// thread.
     #[must_use = "call again until it is done"]
@@ -118,24 +125,29 @@ impl Engine {
             let old = self.classifier.replace(index);
             change.keep_old(old);
             self.ledger.grow(&mut change.chunks);
-            self.lines[Side::Lan as usize].set_line(now, change.line.down, change.link);
-            self.lines[Side::Wan as usize].set_line(now, change.line.up, change.link);
-            for line in &mut self.lines {
-                for (bytes, label) in line.labels_mut() {
-                    if let Some(successor) = change.successor(label.leaf) {
-                        label.leaf = successor;
-                    } else if change.is_gone(label.leaf) {
-                        self.ledger.moved(label.side, label.leaf, change.rest, bytes);
-                        label.leaf = change.rest;
-                    }
-                }
-            }
+            self.edit_trees(now, change);
             for &(from, to) in &change.parted {
                 self.ledger.fold(from, to);
             }
             std::mem::swap(&mut self.layout, &mut change.layout);
         }
         self.close_gone(change)
+    }
+
+    fn edit_trees(&mut self, now: Instant, change: &mut Change) {
+        let mut edits = std::mem::take(&mut change.trees);
+        let ledger = &mut self.ledger;
+        for (tree, edit) in self.trees.iter_mut().zip(&mut edits) {
+            let heir = |leaf| change.successor(leaf).unwrap_or(change.rest);
+            tree.apply(now, edit, heir, |from, label, bytes| {
+                // the books of a leaf that has children now go to its heir as a whole
+                if change.successor(from).is_none() {
+                    ledger.moved(label.side, from, label.leaf, bytes);
+                }
+            });
+        }
+        // with all that was replaced
+        change.trees = edits;
     }
 
     /// Closes the books of leaves that are gone, a bounded number per call.
@@ -163,7 +175,7 @@ impl Engine {
     /// nothing waits. Stale after every call that takes `&mut self`.
     #[must_use]
     pub fn next_wakeup(&self) -> Option<Instant> {
-        self.lines.iter().filter_map(Fifo::next_at).min()
+        self.trees.iter().filter_map(Tree::next_at).min()
     }
 
     /// Copies the counters of up to 4 096 leaves from number `cursor` on into `into`, and the
@@ -201,7 +213,7 @@ impl Engine {
     pub fn limits(&mut self, now: Instant, limits: &[(u32, Side, Rate)]) -> usize {
         let mut obeyed = 0;
         for &(_, side, rate) in limits.iter().filter(|(node, ..)| *node == LINK) {
-            self.lines[side as usize].set_rate(now, rate);
+            self.trees[side as usize].set_rate(now, rate);
             obeyed += 1;
         }
         obeyed
@@ -249,6 +261,6 @@ impl Engine {
     #[must_use]
     pub fn waiting(&self, side: Side) -> (usize, Bytes) {
         let held = self.ledger.total()[side.other() as usize].held;
-        (self.lines[side as usize].len(), Bytes::new(held.bytes))
+        (self.trees[side as usize].len(), Bytes::new(held.bytes))
     }
 }

@@ -193,6 +193,18 @@ impl Ledger {
         }
     }
 
+    /// A frame that waited had to go, for its queue was the longest.
+    pub(crate) fn evicted(&mut self, side: Side, leaf: u32, bytes: usize) {
+        let write = |counters: &mut Counters| {
+            counters.held.take(bytes);
+            counters.dropped[Reason::Crowded.index()].add(bytes);
+        };
+        write(&mut self.total[side as usize]);
+        if let Some(slot) = self.slot(side, leaf) {
+            write(slot);
+        }
+    }
+
     /// A frame that waits now belongs to another leaf.
     pub(crate) fn moved(&mut self, side: Side, from: u32, to: u32, bytes: usize) {
         if let Some(slot) = self.slot(side, from) {

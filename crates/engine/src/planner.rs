@@ -9,6 +9,7 @@ use std::sync::Arc;
 use weir_classify::Index;
 use weir_policy::plan::{Kind, NodeId};
 use weir_policy::{By, Plan};
+use weir_shape::tree::{self, Edit};
 use weir_units::limits;
 
 use crate::change::{Change, Layout};
@@ -24,6 +25,8 @@ pub struct Planner {
     leaving: Vec<Range<u32>>,
     next: u32,
     chunks: usize,
+    /// What each tree has been told: of the port towards the LAN, and towards the WAN.
+    told: [tree::Spec; 2],
 }
 
 #[derive(Clone, Debug)]
@@ -120,12 +123,12 @@ impl Planner {
         parted.sort_unstable();
         let needed = (numbers.next as usize).div_ceil(CHUNK);
         let chunks = (self.chunks..needed).map(|_| chunk()).collect();
-        let root = plan.nodes[0].shares;
+        let told = compile::trees(plan, &layout);
+        let trees = [0, 1].map(|port| Edit::between(&self.told[port], &told[port]));
         let change = Change {
             index: Some(Index::compile(&spec)),
             old: None,
-            link: compile::link(plan),
-            line: root.map(|s| s.rate),
+            trees,
             chunks,
             gone: gone.clone(),
             closed: (0, 0),
@@ -139,6 +142,7 @@ impl Planner {
             leaving: gone,
             next: numbers.next,
             chunks: needed.max(self.chunks),
+            told,
         };
         Ok(change)
     }

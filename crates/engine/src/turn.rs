@@ -28,16 +28,21 @@ impl Engine {
         }
         self.classifier.burst(now, side, &self.pool, burst.frames(), headers, labels);
 
-        let line = &mut self.lines[side.other() as usize];
+        let tree = &mut self.trees[side.other() as usize];
+        let mut victim_of_longest = None;
         for (frame, (headers, label)) in burst.drain().zip(headers.iter().zip(labels)) {
             let bytes = frame.len();
+            label.leaf = tree.leaf_of(label);
             self.ledger.received(side, label.leaf, bytes);
             let verdict = if headers.fault == Some(Fault::Runt) {
                 self.pool.give(frame);
                 Verdict::Drop(Reason::Runt)
             } else {
-                match line.push(now, frame, *label) {
-                    Ok(()) => Verdict::Hold,
+                match tree.push(now, frame, *label) {
+                    Ok(victim) => {
+                        victim_of_longest = victim;
+                        Verdict::Hold
+                    }
                     Err((frame, reason)) => {
                         self.pool.give(frame);
                         Verdict::Drop(reason)
@@ -45,6 +50,10 @@ impl Engine {
                 }
             };
             self.ledger.judged(side, label.leaf, bytes, verdict);
+            if let Some(victim) = victim_of_longest.take() {
+                self.ledger.evicted(victim.label.side, victim.label.leaf, victim.frame.len());
+                self.pool.give(victim.frame);
+            }
         }
     }
 
@@ -53,9 +62,9 @@ impl Engine {
     ///
     /// Calling it early or twice is harmless: nothing leaves before its time.
     pub fn transmit(&mut self, now: Instant, side: Side, out: &mut Burst) {
-        let line = &mut self.lines[side as usize];
+        let tree = &mut self.trees[side as usize];
         while !out.is_full() {
-            let Some(waiting) = line.pop(now) else { return };
+            let Some(waiting) = tree.pop(now) else { return };
             let (label, bytes) = (waiting.label, waiting.frame.len());
             self.ledger.sent(label.side, label.leaf, bytes, now.since(waiting.since));
             if let Err(frame) = out.push(waiting.frame) {

@@ -100,7 +100,7 @@ impl World {
         let mut planner = Planner::new();
         let plan = plan(choice);
         let first = planner.prepare(&plan).expect("fits");
-        let config = Config { queue_frames: 40, flows: 16, seed: 7 };
+        let config = Config { queue_frames: 40, flows: 256, seed: 7 };
         let engine = Engine::new(config, Pool::new(100, 2_048), first, Instant::ZERO);
         let (into, out) = ([0; 2], [0; 2]);
         World { engine, planner, plan, now: Instant::ZERO, into, out, last: Default::default() }

@@ -19,17 +19,20 @@ pub enum Reason {
     Runt,
     /// The queue it should wait in is full.
     QueueFull,
+    /// All queues together are full, and its own is the longest.
+    Crowded,
 }
 
 /// Every reason with its name and its meaning, in the order of their counters.
 const TABLE: [(Reason, &str, &str); Reason::COUNT] = [
     (Reason::Runt, "runt", "the frame is shorter than an Ethernet header"),
     (Reason::QueueFull, "queue-full", "the queue that the frame should wait in is full"),
+    (Reason::Crowded, "crowded", "all queues together are full, and this one is the longest"),
 ];
 
 impl Reason {
     /// How many reasons there are.
-    pub const COUNT: usize = 2;
+    pub const COUNT: usize = 3;
 
     /// All reasons in the order of their counters.
     pub fn all() -> impl Iterator<Item = Reason> {

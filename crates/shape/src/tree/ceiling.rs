@@ -54,6 +54,11 @@ impl Ceiling {
         (self.free_at > now).then_some(self.free_at)
     }
 
+    /// Takes over how much another has used up.
+    pub(crate) fn inherit(&mut self, old: &Ceiling) {
+        self.free_at = old.free_at;
+    }
+
     /// When the next frame may go, if that is not now.
     #[inline]
     pub(crate) fn not_before(&self, now: Instant) -> Option<Instant> {

@@ -31,11 +31,29 @@ impl Heap {
         self.entries.first().copied()
     }
 
+    /// Keeps the entries that `wanted` says.
+    pub(crate) fn retain(&mut self, wanted: impl FnMut(&Entry) -> bool) {
+        let mut kept = std::mem::take(&mut self.entries);
+        kept.retain(wanted);
+        let count = kept.len();
+        self.entries = kept;
+        // in place: the first so many are a heap, the next one climbs
+        for from in 1..count {
+            self.climb(from);
+        }
+    }
+
     #[inline]
     pub(crate) fn push(&mut self, entry: Entry) {
         debug_assert!(self.entries.len() < self.entries.capacity(), "a heap would grow");
         self.entries.push(entry);
-        let mut at = self.entries.len() - 1;
+        self.climb(self.entries.len() - 1);
+    }
+
+    /// Lets an entry go up to where it belongs.
+    #[inline]
+    fn climb(&mut self, mut at: usize) {
+        let entry = self.entries[at];
         while at > 0 {
             let above = (at - 1) / 4;
             if !before(entry.key, self.entries[above].key) {

@@ -86,6 +86,14 @@ pub(crate) struct Next {
     pub(crate) owed: bool,
 }
 
+impl Share {
+    /// Whether its parent knows that it has something to send.
+    #[inline]
+    pub(crate) const fn is_active(&self) -> bool {
+        self.active
+    }
+}
+
 impl Interior {
     /// A node with room for these children, and what it knows of each. `rate` is what the node
     /// itself is guaranteed.

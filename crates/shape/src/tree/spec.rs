@@ -5,7 +5,7 @@ use weir_units::{Bytes, Rate};
 use crate::Link;
 
 /// A whole tree for one leaving port.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Spec {
     /// What the line carries, and what a frame costs on it.
     pub rate: Rate,
@@ -35,7 +35,9 @@ pub struct NodeSpec {
     /// How much may leave at once above the ceiling; `None`: two frames or a millisecond.
     pub burst: Option<Bytes>,
     /// Frames that may wait in a leaf.
-    pub limit: u32,
+    pub frames: u32,
+    /// Bytes that may wait in a leaf.
+    pub bytes: Bytes,
 }
 
 impl NodeSpec {
@@ -51,7 +53,8 @@ impl NodeSpec {
             weight: 1,
             priority: 2,
             burst: None,
-            limit: 1_000,
+            frames: 1_000,
+            bytes: Bytes::new(u64::MAX >> 1),
         }
     }
 }

@@ -1,0 +1,253 @@
+//! From one tree to another while frames wait: made off the packet thread by comparing two specs, put
+//! into effect between two frames. Only nodes that differ are written, and only the parents of such
+//! nodes and those above them sort their children anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weir_packet::Label;
+use weir_units::{Instant, Rate};
+
+use super::ceiling::Ceiling;
+use super::heap::Heap;
+use super::interior::{Child, Interior, Share};
+use super::longest::Longest;
+use super::node::{Kind, Node};
+use super::spec::{NodeSpec, Spec};
+use super::{LINK, Tree};
+use crate::Link;
+
+/// What makes one tree of another.
+#[derive(Debug, Default)]
+pub struct Edit {
+    rate: Rate,
+    link: Link,
+    /// Tables that are large enough, where the old ones are not.
+    tables: Option<Tables>,
+    /// Numbers that are no node any more, or are another kind of node.
+    removed: Vec<u32>,
+    changed: Vec<(NodeSpec, Option<Ceiling>)>,
+    /// Parents with their children, the deepest first.
+    parents: Vec<Parent>,
+    /// What was replaced, to be freed with the edit.
+    old: Vec<Option<Box<Interior>>>,
+}
+
+#[derive(Debug)]
+struct Parent {
+    number: u32,
+    interior: Option<Box<Interior>>,
+    shares: Vec<(u32, Share)>,
+}
+
+/// Room for all numbers.
+#[derive(Debug, Default)]
+struct Tables {
+    nodes: Vec<Node>,
+    interiors: Vec<Option<Box<Interior>>>,
+    timer: Heap,
+    longest: Option<Longest>,
+}
+
+impl Edit {
+    /// What makes the tree of `new` from that of `old`; an empty spec is a tree of nothing.
+    #[must_use]
+    pub fn between(old: &Spec, new: &Spec) -> Edit {
+        let (before, after) = (by_number(old), by_number(new));
+        let (old_ceilings, ceilings) = (ceilings(old), ceilings(new));
+        let mut touched: BTreeSet<u32> = BTreeSet::new();
+        let mut edit = Edit { rate: new.rate, link: new.link, ..Edit::default() };
+        for (number, told) in &before {
+            let same_kind = after.get(number).is_some_and(|n| n.is_leaf == told.is_leaf);
+            if !same_kind {
+                edit.removed.push(*number);
+                touched.insert(told.parent);
+            }
+        }
+        for (number, told) in &after {
+            let (ceiling, old_ceiling) = (ceilings.get(number), old_ceilings.get(number));
+            let was = before.get(number);
+            if was == Some(told) && ceiling == old_ceiling {
+                continue;
+            }
+            let made = ceiling.copied().flatten().map(|rate| Ceiling::new(rate, told.burst));
+            edit.changed.push((**told, made));
+            touched.insert(told.parent);
+            touched.extend(was.map(|was| was.parent));
+            if !told.is_leaf {
+                touched.insert(*number);
+            }
+        }
+        if old.rate != new.rate || old.nodes.is_empty() {
+            touched.insert(LINK);
+        }
+        edit.old.reserve(edit.removed.len());
+        edit.parents(new, &after, touched);
+        edit.room(old, new);
+        edit
+    }
+
+    /// The parents that sort their children anew: those touched and all above them.
+    fn parents(&mut self, new: &Spec, nodes: &BTreeMap<u32, &NodeSpec>, touched: BTreeSet<u32>) {
+        let mut depths: BTreeMap<u32, usize> = BTreeMap::new();
+        for number in touched {
+            if nodes.get(&number).is_some_and(|node| node.is_leaf) {
+                // it was a parent
+                continue;
+            }
+            let mut way = vec![number];
+            while let Some(node) = way.last().and_then(|n| nodes.get(n)) {
+                way.push(node.parent);
+            }
+            // one that is gone has nothing above it, and is none
+            if way.last() == Some(&LINK) {
+                way.iter().rev().enumerate().for_each(|(depth, n)| _ = depths.insert(*n, depth));
+            }
+        }
+        let mut order: Vec<(usize, u32)> =
+            depths.into_iter().map(|(n, depth)| (depth, n)).collect();
+        order.sort_unstable_by(|a, b| b.cmp(a));
+        let mut children: BTreeMap<u32, Vec<&NodeSpec>> = BTreeMap::new();
+        for node in &new.nodes {
+            children.entry(node.parent).or_default().push(node);
+        }
+        for (_, number) in order {
+            let rate = nodes.get(&number).map_or(new.rate, |node| node.rate);
+            let below = children.get(&number).map_or(&[][..], |list| list);
+            let told: Vec<Child> = below
+                .iter()
+                .map(|c| Child { weight: c.weight, priority: c.priority, rate: c.rate })
+                .collect();
+            let (interior, shares) = Interior::new(&told, rate);
+            let shares = below.iter().map(|c| c.number).zip(shares).collect();
+            self.parents.push(Parent { number, interior: Some(Box::new(interior)), shares });
+        }
+    }
+
+    fn room(&mut self, old: &Spec, new: &Spec) {
+        let needed = |spec: &Spec| {
+            let most = spec.nodes.iter().map(|n| n.number as usize + 1).max();
+            (most.unwrap_or(1) + 64).next_power_of_two()
+        };
+        if old.nodes.is_empty() || needed(new) > needed(old) {
+            self.tables = Some(Tables {
+                nodes: Vec::with_capacity(needed(new)),
+                interiors: Vec::with_capacity(needed(new)),
+                timer: Heap::with_capacity(2 * needed(new)),
+                longest: Some(Longest::with_capacity(needed(new))),
+            });
+        }
+    }
+}
+
+fn by_number(spec: &Spec) -> BTreeMap<u32, &NodeSpec> {
+    spec.nodes.iter().map(|n| (n.number, n)).collect()
+}
+
+/// The ceiling that each node needs for itself: none where one above is as low.
+fn ceilings(spec: &Spec) -> BTreeMap<u32, Option<Rate>> {
+    let mut lowest: BTreeMap<u32, Rate> = BTreeMap::from([(LINK, spec.rate)]);
+    let mut own = BTreeMap::new();
+    for node in &spec.nodes {
+        let above = lowest.get(&node.parent).copied().unwrap_or(spec.rate);
+        lowest.insert(node.number, node.ceil.min(above));
+        own.insert(node.number, (node.ceil < above).then_some(node.ceil));
+    }
+    own
+}
+
+impl Tree {
+    /// Puts an edit into effect. `successor` says which leaf takes the frames of a leaf that is gone;
+    /// `moved` is told of each of these frames, with the label that it has from now on.
+    ///
+    /// What was replaced stays in `edit`, to be freed elsewhere. Nothing is allocated here.
+    pub fn apply(
+        &mut self,
+        now: Instant,
+        edit: &mut Edit,
+        successor: impl Fn(u32) -> u32,
+        mut moved: impl FnMut(u32, &Label, usize),
+    ) {
+        self.line.set_rate(edit.rate, now);
+        self.link = edit.link;
+        if let Some(tables) = &mut edit.tables {
+            self.move_into(tables);
+        }
+        for &number in &edit.removed {
+            let node = &mut self.nodes[number as usize];
+            (node.kind, node.is_held, node.ceiling) = (Kind::None, false, None);
+            edit.old.push(self.interiors[number as usize].take());
+        }
+        for (told, ceiling) in &mut edit.changed {
+            self.write(told, ceiling.take());
+        }
+        for &number in &edit.removed {
+            let chain = std::mem::take(&mut self.nodes[number as usize].leaf.chain);
+            let to = successor(number);
+            self.longest.set(number, 0);
+            let heir = &mut self.nodes[to as usize];
+            self.store.append(&mut heir.leaf.chain, chain, |label, bytes| {
+                label.leaf = to;
+                self.order.moved(label);
+                moved(number, label, bytes);
+            });
+            self.longest.set(to, heir.leaf.chain.frames());
+        }
+        let nodes = &self.nodes;
+        self.timer.retain(|entry| nodes.get(entry.node as usize).is_some_and(|n| n.is_held));
+        for parent in &mut edit.parents {
+            self.sort_anew(now, parent);
+        }
+        for &number in &edit.removed {
+            // an heir that had nothing has something now
+            let heir = successor(number);
+            if !self.nodes[heir as usize].leaf.chain.is_empty() {
+                self.wake(now, heir);
+            }
+        }
+    }
+
+    /// The larger tables take over; the smaller ones are left in their place.
+    fn move_into(&mut self, tables: &mut Tables) {
+        tables.nodes.append(&mut self.nodes);
+        tables.nodes.resize_with(tables.nodes.capacity(), Node::default);
+        std::mem::swap(&mut self.nodes, &mut tables.nodes);
+        tables.interiors.append(&mut self.interiors);
+        tables.interiors.resize_with(tables.interiors.capacity(), || None);
+        std::mem::swap(&mut self.interiors, &mut tables.interiors);
+        while let Some(entry) = self.timer.pop() {
+            tables.timer.push(entry);
+        }
+        std::mem::swap(&mut self.timer, &mut tables.timer);
+        if let Some(longest) = &mut tables.longest {
+            longest.inherit(&self.longest);
+            std::mem::swap(&mut self.longest, longest);
+        }
+    }
+
+    fn write(&mut self, told: &NodeSpec, mut ceiling: Option<Ceiling>) {
+        let node = &mut self.nodes[told.number as usize];
+        if let (Some(new), Some(old)) = (&mut ceiling, &node.ceiling) {
+            new.inherit(old);
+        }
+        node.parent = told.parent;
+        node.kind = if told.is_leaf { Kind::Leaf } else { Kind::Interior };
+        node.ceiling = ceiling;
+        // whoever waited for another ceiling asks this one
+        node.is_held = false;
+        (node.leaf.frames, node.leaf.bytes) = (told.frames, told.bytes.get());
+    }
+
+    /// A parent gets a new order of its children, and those that can send wake in it.
+    fn sort_anew(&mut self, now: Instant, parent: &mut Parent) {
+        std::mem::swap(&mut self.interiors[parent.number as usize], &mut parent.interior);
+        if parent.number == LINK {
+            self.nodes[LINK as usize].kind = Kind::Interior;
+        }
+        for (child, share) in &parent.shares {
+            self.nodes[*child as usize].share = *share;
+            if self.has_something(*child) {
+                self.wake_one(now, *child);
+            }
+        }
+    }
+}
