@@ -199,6 +199,39 @@ fn a_hundred_thousand_rows_with_three_bad_ones_are_three_problems() {
     assert_eq!(reading.plans[0].subscribers.len(), 99_997);
 }
 
+const SITES: &str = "[class.\"/s\"]\n[class.\"/s/n\"]\n[subscribers]\nfile = \"s.csv\"\n";
+
+#[test]
+fn a_row_that_was_set_aside_takes_nothing_from_the_next() {
+    let text = format!("{LINK}[subscribers]\nfile = \"s.csv\"\n");
+    let said = problems(
+        &text,
+        "id,addresses\n1,10.0.0.1\n2,10.0.0.1;10.0.0.2\n3,10.0.0.2\n3,10.0.0.4\n4,10.0.0.4\n",
+    );
+    assert_eq!(said.len(), 2, "{said:#?}");
+    assert!(said[0].contains(":3:1 set aside: 10.0.0.1 is already the address of line 2"));
+    assert!(said[1].contains(":5:1 set aside: the id \"3\" is the id of line 4"), "{said:#?}");
+}
+
+#[test]
+fn a_subscriber_cannot_have_the_path_of_a_class() {
+    let text = format!("{LINK}{SITES}");
+    let said =
+        problems(&text, "id,parent,addresses\nn,/s,10.0.0.1\nm,/s/,10.0.0.2\nk,/s/n/,10.0.0.3\n");
+    assert_eq!(said.len(), 1, "{said:#?}");
+    assert!(said[0].contains(":2:1 set aside: the id \"n\" is the name of a class"), "{said:#?}");
+}
+
+#[test]
+fn a_wrong_under_is_one_problem_and_not_one_per_row() {
+    let text = format!("{LINK}{SITES}under = \"/site\"\n");
+    let said = problems(&text, "id,parent,addresses\na,,10.0.0.1\nb,n,10.0.0.2\n");
+    assert!(said.len() == 1 && said[0].contains("there is no class \"/site\""), "{said:#?}");
+    let text = format!("{LINK}{SITES}under = \"/s/n\"\n");
+    let said = problems(&text, "id,parent,addresses\na,x,10.0.0.1\nb,,10.0.0.2\n");
+    assert!(said.len() == 1 && said[0].contains("leave the parent empty"), "{said:#?}");
+}
+
 #[test]
 fn what_is_not_text_is_said_with_its_place() {
     let source = Source::new("weir.toml", &b"[link.\xff]"[..]);
