@@ -84,13 +84,21 @@ pub fn read(source: Source, load: &mut Load<'_>) -> Result<Reading, usize> {
         problems.error(Place::default(), "the policy has no link", help);
     }
     let mut plans = Vec::new();
-    for link in &policy.links {
+    let stand_in = policy.links.is_empty().then(link::placeholder);
+    for link in policy.links.iter().chain(&stand_in) {
         let plan = resolve::resolve(&policy, &tree, link, &mut problems);
         resolve::check_size(&plan, link.place, &mut problems);
-        reach::check(&plan, &sources[0], &mut problems);
+        reach::check(&plan, &policy, &sources[0], &mut problems);
         plans.push(plan);
     }
-    if problems.has_errors() {
+    if let Some(table) = &mut policy.subscribers {
+        // rows that no class has room for
+        let aside = problems.set_aside();
+        let before = table.rows.len();
+        table.rows.retain(|row| !aside.contains(&row.place));
+        table.aside += before - table.rows.len();
+    }
+    if problems.has_errors() || policy.links.is_empty() {
         plans.clear();
     }
     Ok(Reading { sources, policy, plans, problems: problems.into_list() })
@@ -136,7 +144,7 @@ fn words(document: &DeTable<'_>, text: &str, problems: &mut Problems) -> (Policy
     let mut top = Table::new("a policy", document, text);
     let groups = groups_of(&mut top, problems);
     let links = top.take("link");
-    let says_link = links.is_some();
+    let says_link = links.is_some_and(|e| e.value.as_table().is_none_or(|t| !t.is_empty()));
     let links = named(links, "[link]", problems);
     let classes = named(top.take("class"), "[class]", problems);
     let subscribers = top.take("subscribers").and_then(|e| subscribers::read(e, problems));
