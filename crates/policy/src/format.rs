@@ -206,7 +206,8 @@ match = "any"
 
     #[test]
     fn comments_in_braces_stay() {
-        let text = "[class.\"/a\"]\neach = { by = \"lan-host\", # why\n  count = 5,\n  # how long\n}\n\
+        let text = "[class.\"/a\"]\n\
+                    each = { by = \"lan-host\", # why\n  count = 5,\n  # how long\n}\n\
                     match = [{ when = \"udp\", # dns\n  bytes = { at = 0, value = 1 } }]\n";
         let neat = format(text).unwrap();
         for comment in ["# why\n", "# how long\n", "# dns\n"] {

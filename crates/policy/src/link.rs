@@ -105,7 +105,7 @@ pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Opt
     })
 }
 
-/// A link that stands in where the policy has none, so that its classes can be checked all the same.
+/// A link that stands in where the policy has none, so that its classes are checked all the same.
 pub(crate) fn placeholder() -> Link {
     Link {
         name: "?".to_owned(),

@@ -28,7 +28,8 @@ impl Build<'_> {
             {
                 let parent = &self.plan.nodes[above.id as usize].path;
                 let what = format!(
-                    "{what} is a part of the rate of \"{parent}\", which says none for \"{direction}\""
+                    "{what} is a part of the rate of \"{parent}\", which says none for \
+                     \"{direction}\""
                 );
                 let help = format!("add rate = ... to \"{parent}\", or write a rate here");
                 self.problems.error(*place, what, help);
@@ -92,7 +93,7 @@ impl Build<'_> {
         let rate = each.rate.zip(above.rate).map(|(said, above)| {
             said.map_or(Rate::ZERO, |s| s.value.of(above.unwrap_or_default()))
         });
-        // that all leaves together are promised more than there is, is normal: few are there at once
+        // that all leaves together are promised more than there is, is normal: few are there
         for (direction, (rate, (ceil, whole))) in rate.zip(ceil.zip(above.rate)).named() {
             let what = format!("each leaf of \"{}\" is guaranteed {rate} {direction}", class.path);
             if rate > ceil {

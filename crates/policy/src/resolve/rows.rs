@@ -73,8 +73,8 @@ impl Build<'_> {
         promised
     }
 
-    /// Whether a row's guarantee passes above it; the row is named and set aside if not, so that one
-    /// row does not cost the class.
+    /// Whether a row's guarantee passes above it; the row is named and set aside if not, so that
+    /// one row does not cost the class.
     fn fits(&mut self, row: &Subscriber, path: &str, above: &Above) -> bool {
         let whole = above.rate.zip(above.ceil).map(|(rate, ceil)| rate.unwrap_or(ceil).min(ceil));
         for (direction, (rate, whole)) in row.rate.zip(whole).named() {

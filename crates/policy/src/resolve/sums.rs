@@ -74,7 +74,7 @@ impl Build<'_> {
             }
         }
         let owner = Owner { name: format!("\"{}\"", class.path), place, allocates };
-        // a class that says no rate promises what its children do; that it is too much has been said
+        // a class without a rate promises what its children do; that it is too much has been said
         let whole = said.zip(ceil).map(|(said, ceil)| said.unwrap_or(ceil));
         let unsaid = said.map(|said| said.is_none()).zip(above).map(|(none, above)| none && above);
         let promised = promised.zip(unsaid).map(|(bits, unsaid)| if unsaid { 0 } else { bits });
