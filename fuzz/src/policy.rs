@@ -1,5 +1,7 @@
 //! What operators write: policies and tables of subscribers.
 
+use std::collections::BTreeSet;
+
 use weir_policy::{Reading, Severity, Source, diff, format, read};
 
 /// Any text is read to its end: problems lie within the file, a policy without errors has a plan
@@ -50,6 +52,8 @@ fn check(reading: &Reading) {
         let _ = reading.position(problem.place);
     }
     for plan in &reading.plans {
+        let paths: BTreeSet<&str> = plan.nodes.iter().map(|node| &*node.path).collect();
+        assert_eq!(paths.len(), plan.nodes.len(), "two nodes have one path");
         for (node, id) in plan.nodes.iter().zip(0..) {
             assert!(node.parent < id || id == 0, "a parent comes first");
             for (_, shares) in node.shares.named() {

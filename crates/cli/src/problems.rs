@@ -3,12 +3,13 @@
 
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
+use std::ops::Range;
 
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use weir_policy::{Problem, Reading, Severity, Source};
 use weir_units::limits;
 
-/// Longest line that is shown around a problem.
+/// Characters that are shown of a long line: around the place of the problem.
 const SHOWN: usize = 160;
 
 /// Prints all problems to standard error, and how many there are.
@@ -66,33 +67,98 @@ fn sum(reading: &Reading) -> String {
 fn one(problem: &Problem, source: &Source, renderer: &Renderer) -> String {
     let start = (problem.place.start as usize).min(source.bytes().len());
     let (line, column) = source.line_column(start);
-    let text = shown_line(source, start);
+    let shown = Shown::around(source, start, problem.place.end as usize);
     let level = match problem.severity {
         Severity::Error => Level::ERROR,
         Severity::Aside => Level::ERROR.with_name(Some("set aside")),
         Severity::Warning => Level::WARNING,
         Severity::Note => Level::NOTE,
     };
-    let at = text.chars().take(column - 1).map(char::len_utf8).sum::<usize>();
-    let length = (problem.place.end as usize).saturating_sub(start).max(1);
-    let end = (at + length).min(text.len());
-    let end = (at..=end).rev().find(|&n| text.is_char_boundary(n)).unwrap_or(at);
-    let snippet = Snippet::source(text.as_str())
-        .path(source.name())
+    let snippet = Snippet::source(shown.text.as_str())
         .line_start(line)
-        .annotation(AnnotationKind::Primary.span(at..end));
-    let mut group = Group::with_title(level.primary_title(&problem.what)).element(snippet);
+        .annotation(AnnotationKind::Primary.span(shown.place));
+    let group = Group::with_title(level.primary_title(&problem.what));
+    // the column in a line that was cut is not the one in the file
+    let mut group = if shown.cut {
+        let origin = Origin::path(source.name()).line(line).char_column(column);
+        group.element(origin).element(snippet)
+    } else {
+        group.element(snippet.path(source.name()))
+    };
     if !problem.help.is_empty() {
         group = group.element(Level::HELP.message(&problem.help));
     }
     renderer.render(&[group])
 }
 
-/// The line around a byte, cut where it grows too long, without what a terminal would obey.
-fn shown_line(source: &Source, at: usize) -> String {
-    let bytes = source.bytes();
-    let start = bytes[..at].iter().rposition(|&b| b == b'\n').map_or(0, |n| n + 1);
-    let end = bytes[at..].iter().position(|&b| b == b'\n').map_or(bytes.len(), |n| at + n);
-    let line = String::from_utf8_lossy(&bytes[start..end]);
-    line.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect()
+/// A line, cut around the place of a problem where it is too long.
+struct Shown {
+    text: String,
+    /// The place in it.
+    place: Range<usize>,
+    /// Whether it starts behind the start of the line.
+    cut: bool,
+}
+
+impl Shown {
+    /// The line of the bytes from `at` to `end`, without what a terminal would obey.
+    fn around(source: &Source, at: usize, end: usize) -> Shown {
+        let bytes = source.bytes();
+        let start = bytes[..at].iter().rposition(|&b| b == b'\n').map_or(0, |n| n + 1);
+        let line_end = bytes[at..].iter().position(|&b| b == b'\n').map_or(bytes.len(), |n| at + n);
+        let plain = |from: usize, to: usize| -> Vec<char> {
+            let text = String::from_utf8_lossy(&bytes[from..to]);
+            text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+        };
+        let (before, behind) = (plain(start, at), plain(at, line_end));
+        let length = plain(at, end.clamp(at, line_end)).len().clamp(1, SHOWN);
+        // a short line as it is; else half of what is shown before the place, and the rest behind
+        let fits = before.len() + length <= SHOWN;
+        let skip = if fits { 0 } else { before.len().saturating_sub((SHOWN - length) / 2) };
+        let mut text: String = if skip > 0 { "...".to_owned() } else { String::new() };
+        text.extend(&before[skip..]);
+        let from = text.len();
+        let room = (SHOWN + skip).saturating_sub(before.len()).max(length);
+        text.extend(behind.iter().take(length));
+        let to = text.len();
+        text.extend(behind.iter().take(room).skip(length));
+        Shown { text, place: from..to, cut: skip > 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(line: &str, part: &str) -> String {
+        let policy = format!("# one\n{line}\n");
+        let reading = weir_policy::read(Source::new("p", policy), &mut |_| Err(String::new()));
+        let text = text(&reading.unwrap(), false);
+        assert!(text.contains(part), "{text}");
+        text
+    }
+
+    #[test]
+    fn a_problem_is_shown_with_its_place() {
+        let text = shown("lunk = 3", "2 | lunk = 3");
+        assert!(text.contains("--> p:2:1\n  |\n2 | lunk") && text.contains("| ^^^^\n"), "{text}");
+    }
+
+    #[test]
+    fn a_problem_far_along_a_long_line_is_shown_with_what_is_around_it() {
+        let members: String = (0..100).map(|n| format!("\"10.0.0.{n}\", ")).collect();
+        let line = format!("group.g = [{members}\"10.0.0.300\", {members}]");
+        let text = shown(&line, "\"10.0.0.99\", \"10.0.0.300\", \"10.0.0.0\"");
+        let column = line.find("\"10.0.0.300\"").unwrap() + 1;
+        assert!(text.contains(&format!("--> p:2:{column}\n")), "{text}");
+        assert!(text.contains("^^^^^^^^^^^^\n"), "{text}");
+        let longest = text.lines().filter(|l| l.starts_with("2 |")).map(|l| l.chars().count());
+        assert!(longest.max().unwrap() <= SHOWN + 8, "{text}");
+    }
+
+    #[test]
+    fn letters_of_several_bytes_and_the_end_of_a_line_are_places_too() {
+        let text = shown("# \u{e4}\u{1f600}\nlunk.\"\u{e4}\u{7}\u{f6}\" = [", "p:3:");
+        assert!(!text.contains('\u{7}'), "{text}");
+    }
 }

@@ -96,33 +96,51 @@ fn overlaps(a: &[(u128, u128)], b: &[(u128, u128)]) -> bool {
     })
 }
 
+/// Groups within groups, at most: nobody can follow more, and the stack has an end.
+const DEPTH: usize = 64;
+
 /// The named groups of a policy.
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
-    sets: BTreeMap<String, (Arc<Addresses>, Place)>,
+    sets: BTreeMap<String, Arc<Addresses>>,
+}
+
+/// Builds the groups out of what is written, each once.
+struct Build<'t> {
+    written: BTreeMap<&'t str, Entry<'t>>,
+    groups: Groups,
+    /// How many groups lie within each other in a group that has been built.
+    depths: BTreeMap<&'t str, usize>,
+    /// Whether it has been said that they lie too deep.
+    too_deep: bool,
 }
 
 impl Groups {
     /// The group of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Addresses>> {
-        self.sets.get(name).map(|(set, _)| set)
+        self.sets.get(name)
     }
 
     /// Names and sets, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Arc<Addresses>)> {
-        self.sets.iter().map(|(name, (set, _))| (name.as_str(), set))
+        self.sets.iter().map(|(name, set)| (name.as_str(), set))
     }
 
     /// Reads `[group]`: each name is a list of blocks and of other groups.
     pub(crate) fn read(entry: Option<Entry<'_>>, problems: &mut Problems) -> Groups {
-        let mut groups = Groups::default();
-        let Some(table) = entry.and_then(|e| e.table("[group]", problems)) else { return groups };
+        let Some(table) = entry.and_then(|e| e.table("[group]", problems)) else {
+            return Groups::default();
+        };
         let written: BTreeMap<&str, Entry<'_>> = table.all().collect();
-        for name in written.keys() {
-            groups.build(name, &written, &mut Vec::new(), problems);
+        let names: Vec<&str> = written.keys().copied().collect();
+        let (groups, depths) = (Groups::default(), BTreeMap::new());
+        let mut build = Build { written, groups, depths, too_deep: false };
+        for name in names {
+            build.group(name, &mut Vec::new(), problems);
         }
-        let total: usize = groups.sets.values().map(|(set, _)| set.blocks.len()).sum();
+        let groups = build.groups;
+        let total: usize = groups.sets.values().map(|set| set.blocks.len()).sum();
         if total > limits::PREFIXES {
             let what = format!("the groups name {total} blocks");
             problems.error(
@@ -133,59 +151,81 @@ impl Groups {
         }
         groups
     }
+}
 
-    fn build<'t>(
+impl<'t> Build<'t> {
+    /// Builds one group and those it names; returns how many lie within each other.
+    fn group(
         &mut self,
         name: &'t str,
-        written: &BTreeMap<&'t str, Entry<'t>>,
         inside: &mut Vec<&'t str>,
         problems: &mut Problems,
-    ) {
-        if self.sets.contains_key(name) {
-            return;
+    ) -> usize {
+        if let Some(&depth) = self.depths.get(name) {
+            return depth;
         }
-        let entry = written[name];
-        if name.parse::<Prefix>().is_ok()
-            || crate::matching::is_word(name)
-            || name.contains([' ', ','])
-        {
-            let help = "choose a name that is no address, has no blanks and is no word of a match";
-            problems.error(entry.key, format!("a group cannot be called \"{name}\""), help);
-        }
+        let entry = self.written[name];
+        check_name(name, entry.key, problems);
         inside.push(name);
         let mut blocks = Vec::new();
+        let mut depth = 1;
         for member in entry.list() {
             let Some(text) = member.text(name, "a block such as \"10.0.0.0/8\"", problems) else {
                 continue;
             };
-            if let Some((&other, _)) = written.get_key_value(text) {
+            if let Some((&other, _)) = self.written.get_key_value(text) {
                 if inside.contains(&other) {
                     let what =
                         format!("the group \"{name}\" contains itself by way of \"{other}\"");
                     problems.error(member.place, what, "take one of them out");
                     continue;
                 }
-                self.build(other, written, inside, problems);
-                let inner = self.get(other).map(|set| set.blocks.clone());
+                let below = match inside.len() {
+                    DEPTH.. => DEPTH,
+                    _ => self.group(other, inside, problems),
+                };
+                depth = depth.max(1 + below);
+                if depth > DEPTH {
+                    self.too_deep(name, member.place, problems);
+                    depth = 1;
+                }
+                let inner = self.groups.get(other).map(|set| set.blocks.clone());
                 blocks.extend(inner.into_iter().flatten());
                 continue;
             }
             match text.parse::<Prefix>() {
                 Ok(block) => blocks.push(block),
                 Err(error) => {
-                    not_a_block(text, &member, &error.to_string(), written.keys(), problems);
+                    not_a_block(text, &member, &error.to_string(), self.written.keys(), problems);
                 }
             }
         }
         if entry.list().is_empty() {
-            problems.warning(
-                entry.key,
-                format!("the group \"{name}\" is empty"),
-                "nothing matches it",
-            );
+            let what = format!("the group \"{name}\" is empty");
+            problems.warning(entry.key, what, "nothing matches it");
         }
         inside.pop();
-        self.sets.insert(name.to_owned(), (Arc::new(Addresses::new(blocks)), entry.key));
+        self.groups.sets.insert(name.to_owned(), Arc::new(Addresses::new(blocks)));
+        self.depths.insert(name, depth);
+        depth
+    }
+
+    /// Said of the first: the others are links of the same chain.
+    fn too_deep(&mut self, name: &str, place: Place, problems: &mut Problems) {
+        if !self.too_deep {
+            let what = format!("more than {DEPTH} groups lie within each other, \"{name}\" is one");
+            problems.error(place, what, "name the blocks themselves in one of them");
+        }
+        self.too_deep = true;
+    }
+}
+
+/// A group's name must not be taken for something else in a match.
+fn check_name(name: &str, place: Place, problems: &mut Problems) {
+    let is_block = name.parse::<Prefix>().is_ok();
+    if is_block || crate::matching::is_word(name) || name.contains([' ', ',']) {
+        let help = "choose a name that is no address, has no blanks and is no word of a match";
+        problems.error(place, format!("a group cannot be called \"{name}\""), help);
     }
 }
 

@@ -161,6 +161,18 @@ pub(crate) fn both<T: Copy + FromStr<Err = Unreadable>>(
     Both { down: value, up: value }
 }
 
+/// For which directions a value is written, readable or not.
+pub(crate) fn says(entry: Option<Entry<'_>>) -> Both<bool> {
+    match entry.map(|e| e.value.as_table()) {
+        None => Both::same(false),
+        Some(None) => Both::same(true),
+        Some(Some(table)) => {
+            let has = |direction| table.keys().any(|key| key.get_ref().as_ref() == direction);
+            Both { down: has("down"), up: has("up") }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

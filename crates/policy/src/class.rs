@@ -3,7 +3,7 @@
 use weir_units::{Rate, limits};
 
 use crate::addresses::Groups;
-use crate::amount::{Amount, Both, Burst, both};
+use crate::amount::{Amount, Both, Burst, both, says};
 use crate::each::{self, Each};
 use crate::leaf::{self, LeafWords};
 use crate::matching::{self, Match};
@@ -23,10 +23,12 @@ pub struct Class {
     pub matches: Vec<Match>,
     /// Whether it says a match at all, readable or not.
     pub says_match: bool,
+    /// Whether a line of its match could not be read.
+    pub match_at_fault: bool,
     /// The guaranteed rate.
     pub rate: Both<Option<At<Amount>>>,
     /// Whether it says a rate at all, readable or not.
-    pub says_rate: bool,
+    pub says_rate: Both<bool>,
     /// What it may borrow up to.
     pub ceil: Both<Option<At<Amount>>>,
     /// Its part among its siblings.
@@ -124,18 +126,19 @@ pub(crate) fn read(
         check_path(&was.value, was.place, problems);
     }
     let lines = table.take("match");
-    let matches = lines.map_or_else(Vec::new, |e| {
-        e.list().iter().filter_map(|m| matching::read(m, groups, problems)).collect()
-    });
+    let lines = lines.map_or_else(Vec::new, |e| e.list());
+    let matches: Vec<Match> =
+        lines.iter().filter_map(|m| matching::read(m, groups, problems)).collect();
     let rate = table.take("rate");
     let class = Class {
         path: path.to_owned(),
         place: entry.key,
         link,
+        says_match: !lines.is_empty(),
+        match_at_fault: matches.len() < lines.len(),
         matches,
-        says_match: lines.is_some(),
         rate: both(rate, "rate", RATE, problems),
-        says_rate: rate.is_some(),
+        says_rate: says(rate),
         ceil: both(table.take("ceil"), "ceil", RATE, problems),
         weight: table.take("weight").and_then(|e| weight(e, problems)),
         burst: both(
@@ -151,18 +154,7 @@ pub(crate) fn read(
         was,
     };
     table.finish(&words(), problems);
-    zero_ceiling(&class, problems);
     good_path.then_some(class)
-}
-
-fn zero_ceiling(class: &Class, problems: &mut Problems) {
-    for (_, ceil) in class.ceil.named() {
-        if let Some(At { value: Amount::Rate(Rate::ZERO), place }) = ceil {
-            let what = format!("\"ceil\" of \"{}\" is zero: nothing could ever leave", class.path);
-            problems.error(*place, what, "use police to refuse traffic, or raise the ceiling");
-            return;
-        }
-    }
 }
 
 fn take_text(
@@ -225,7 +217,7 @@ fn weight(entry: Entry<'_>, problems: &mut Problems) -> Option<At<Weight>> {
         }
         Weight::Rate(rate)
     } else {
-        Weight::Parts(entry.number("weight", 1..1_000_001, problems)?)
+        Weight::Parts(entry.number("weight", 1..=1_000_000, problems)?)
     };
     Some(entry.at(weight))
 }

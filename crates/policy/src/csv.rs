@@ -13,40 +13,76 @@ pub(crate) struct Row<'t> {
     pub(crate) fields: Fields<'t>,
 }
 
-/// Splits `bytes` into rows; empty lines and lines starting with `#` are passed over.
+/// Splits `bytes` into rows; empty lines and lines starting with `#` are passed over. The first row
+/// says how many fields a row has.
 pub(crate) fn rows(bytes: &[u8]) -> impl Iterator<Item = Row<'_>> {
     // spreadsheets like to put a byte order mark in front
     let mut at = if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    let mut width = None;
     std::iter::from_fn(move || {
         while at < bytes.len() {
             let start = at;
-            let end = row_end(bytes, start);
-            at = end + 1;
-            let line = bytes[start..end].trim_ascii();
-            if !line.is_empty() && line[0] != b'#' {
-                let trimmed = start..end - usize::from(bytes[..end].ends_with(b"\r"));
-                return Some(Row { fields: fields(bytes, trimmed.clone()), place: trimmed });
+            let first = line_end(bytes, start);
+            let line = bytes[start..first].trim_ascii();
+            if line.is_empty() || line[0] == b'#' {
+                at = first + 1;
+                continue;
             }
+            let (row, end) = row(bytes, start, first, width);
+            at = end + 1;
+            let count = row.fields.as_ref().map_or(0, Vec::len);
+            width.get_or_insert(count);
+            return Some(row);
         }
         None
     })
 }
 
-/// The end of the row that starts at `start`: the next line feed outside quotes. Quotes that never
-/// close end with their line, so that one stray quote costs one row.
-fn row_end(bytes: &[u8], start: usize) -> usize {
-    let line_end = |from: usize| {
-        bytes[from..].iter().position(|&b| b == b'\n').map_or(bytes.len(), |n| from + n)
+/// The row that starts at `start`, and its end. A row of several lines is one only if it can be
+/// read and has as many fields as it should: a stray quote costs its own row and no other.
+fn row(bytes: &[u8], start: usize, first: usize, width: Option<usize>) -> (Row<'_>, usize) {
+    let read = |end: usize| {
+        let place = start..end - usize::from(bytes[..end].ends_with(b"\r"));
+        Row { fields: fields(bytes, place.clone()), place }
     };
-    let first = line_end(start);
-    let mut end = first;
-    while bytes[start..end].iter().filter(|&&b| b == b'"').count() % 2 == 1 {
-        if end >= bytes.len() || end - start > 4_096 {
-            return first;
+    let fits = |row: &Row<'_>| {
+        row.fields.as_ref().is_ok_and(|f| width.is_none_or(|width| width == f.len()))
+    };
+    if let Some(end) = row_end(bytes, start).filter(|&end| end != first) {
+        let several = read(end);
+        if fits(&several) {
+            return (several, end);
         }
-        end = line_end(end + 1);
     }
-    end
+    (read(first), first)
+}
+
+fn line_end(bytes: &[u8], from: usize) -> usize {
+    bytes[from..].iter().position(|&b| b == b'\n').map_or(bytes.len(), |n| from + n)
+}
+
+/// Bytes within which quotes that hold line ends must close.
+const LONGEST: usize = 4_096;
+
+/// The first line feed outside quotes; a quote opens only at the start of a field. None when quotes
+/// do not close.
+fn row_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let (mut quoted, mut opens) = (false, true);
+    for (at, &byte) in bytes.iter().enumerate().skip(start) {
+        match byte {
+            b'\n' if !quoted => return Some(at),
+            _ if quoted && at - start > LONGEST => return None,
+            b'"' if quoted => {
+                // a doubled quote closes and opens again
+                (quoted, opens) = (false, true);
+                continue;
+            }
+            b'"' => quoted = opens,
+            _ => {}
+        }
+        opens = byte == b',' && !quoted;
+    }
+    (!quoted).then_some(bytes.len())
 }
 
 fn fields(bytes: &[u8], row: Range<usize>) -> Fields<'_> {
@@ -102,10 +138,23 @@ mod tests {
 
     #[test]
     fn quotes_hold_commas_quotes_and_line_ends() {
-        let rows = read(b"a,\"b,\"\"c\"\"\",d\r\n# no row\n\n\"x\ny\",\n");
+        let rows = read(b"a,\"b,\"\"c\"\"\",d\r\n# no row\n\n\"x\ny\",,\n");
         assert_eq!(rows[0].as_ref().unwrap(), &["a", "b,\"c\"", "d"]);
-        assert_eq!(rows[1].as_ref().unwrap(), &["x\ny", ""]);
+        assert_eq!(rows[1].as_ref().unwrap(), &["x\ny", "", ""]);
         assert_eq!(rows.len(), 2);
+    }
+
+    #[test]
+    fn a_stray_quote_costs_its_row_at_most() {
+        let lines = "2,5\" pipe\n3,c\n4,d\n5,7\" pipe\n6,\"f\n7,g\n8,\"h\n9,\"i\nj\"\n";
+        let rows = read(format!("a,b\n{lines}").as_bytes());
+        let good: Vec<String> =
+            rows.iter().filter_map(|r| r.as_ref().ok()).map(|r| r[0].clone()).collect();
+        assert_eq!(good, ["a", "2", "3", "4", "5", "7", "9"]);
+        assert_eq!(rows.len(), 9);
+        // what would be one row by its quotes has not the fields of one
+        let rows = read(b"a,b\n1,\"x\n2,y\n3,\",z\n");
+        assert_eq!(rows.iter().filter(|r| r.is_ok()).count(), 2, "{rows:?}");
     }
 
     #[test]

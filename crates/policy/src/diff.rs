@@ -2,11 +2,12 @@
 //! It compares what the policies mean (the plans), so that another way to write the same is no
 //! change.
 
-use std::collections::BTreeMap;
+mod asked;
+mod nodes;
+mod pairs;
 
-use crate::amount::Both;
-use crate::plan::{Kind, Node, Plan, Shares, Target};
-use crate::say;
+use crate::plan::Plan;
+use pairs::Pairs;
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,60 +46,31 @@ fn change(mark: char, subject: impl Into<String>, words: impl Into<String>) -> C
 }
 
 fn plans(old: &Plan, new: &Plan, changes: &mut Vec<Change>) {
-    link(old, new, changes);
-    let before: BTreeMap<&str, u32> = paths(old);
-    let after: BTreeMap<&str, u32> = paths(new);
-    let mut renamed: BTreeMap<&str, &str> = BTreeMap::new();
-    for node in &new.nodes {
-        if let Some(was) = node.was.as_deref()
-            && before.contains_key(was)
-            && !before.contains_key(&*node.path)
-        {
-            renamed.insert(was, &node.path);
-        }
-    }
-    // what lies below a renamed class moves with it
-    let moved = |path: &str| -> Option<String> {
-        let mut prefix = path;
-        loop {
-            if let Some(to) = renamed.get(prefix) {
-                return Some(format!("{to}{}", &path[prefix.len()..]));
-            }
-            prefix = &prefix[..prefix.rfind('/').filter(|&n| n > 0)?];
-        }
-    };
+    nodes::link(old, new, changes);
+    let pairs = Pairs::new(old, new);
     let mut gone = Listed::new('-');
-    let mut came = Listed::new('+');
-    for node in old.nodes.iter().skip(1) {
-        let there = after.contains_key(&*node.path)
-            || moved(&node.path).is_some_and(|to| after.contains_key(to.as_str()));
-        if !there {
+    for (node, to) in old.nodes.iter().zip(&pairs.to) {
+        if to.is_none() {
             gone.add(&node.path, "is gone; frames that wait there go to /(rest)", changes);
         }
     }
     gone.rest(changes);
-    let origin: BTreeMap<String, &str> =
-        old.nodes.iter().filter_map(|n| Some((moved(&n.path)?, &*n.path))).collect();
-    for node in new.nodes.iter().skip(1) {
-        let from = before.get(&*node.path).copied().or_else(|| {
-            let from = origin.get(&*node.path)?;
-            if node.was.as_deref() == Some(*from) {
-                changes.push(change('>', &*node.path, format!("was {from}")));
+    let mut came = Listed::new('+');
+    for (node, id) in new.nodes.iter().zip(0..).skip(1) {
+        match pairs.old(id) {
+            Some(from) => {
+                if node.was.as_deref() == Some(&*old.node(from).path) {
+                    let words = format!("was {}", old.node(from).path);
+                    changes.push(change('>', &*node.path, words));
+                }
+                nodes::compare(old, new, &pairs, (from, id), changes);
             }
-            before.get(from).copied()
-        });
-        match from {
-            Some(from) => nodes((old, old.node(from)), (new, node), changes),
-            None => came.add(&node.path, &describe(new, node), changes),
+            None => came.add(&node.path, &nodes::describe(new, node), changes),
         }
     }
     came.rest(changes);
-    rules(old, new, changes);
-    subscribers(old, new, changes);
-}
-
-fn paths(plan: &Plan) -> BTreeMap<&str, u32> {
-    plan.nodes.iter().zip(0..).map(|(node, id)| (&*node.path, id)).collect()
+    asked::compare(old, new, &pairs, changes);
+    asked::subscribers(old, new, &pairs, changes);
 }
 
 /// A list that is cut short when it grows long.
@@ -120,9 +92,14 @@ impl Listed {
     }
 
     fn rest(&self, changes: &mut Vec<Change>) {
-        if let Some(more) = self.count.checked_sub(LISTED + 1) {
-            let verb = if self.mark == '+' { "new" } else { "gone" };
-            changes.push(change(self.mark, "...", format!("and {} more are {verb}", more + 1)));
+        let more = self.count.saturating_sub(LISTED);
+        let what = match self.mark {
+            '+' => "are new",
+            '-' => "are gone",
+            _ => "such changes",
+        };
+        if more > 0 {
+            changes.push(change(self.mark, "...", format!("and {more} more {what}")));
         }
     }
 }
@@ -138,146 +115,5 @@ fn word(
     let (old, new) = (old.into(), new.into());
     if old != new {
         changes.push(change('~', subject, format!("{name} {old} -> {new}")));
-    }
-}
-
-fn link(old: &Plan, new: &Plan, changes: &mut Vec<Change>) {
-    let subject = format!("link {}", new.name);
-    word(&subject, "lan", &old.lan, &new.lan, changes);
-    word(&subject, "wan", &old.wan, &new.wan, changes);
-    let counts = |p: &Plan| say::name_of(&crate::link::COUNTS, &p.counts).to_owned();
-    word(&subject, "counts", counts(old), counts(new), changes);
-    word(&subject, "overhead", old.overhead.to_string(), new.overhead.to_string(), changes);
-    let shaped = |p: &Plan| say::pair(&p.nodes[0].shares.map(|s| s.rate));
-    word(&subject, "shaped to", shaped(old), shaped(new), changes);
-    let enforce = |p: &Plan| say::enforce(p.nodes[0].enforce);
-    word(&subject, "enforce", enforce(old), enforce(new), changes);
-}
-
-fn describe(plan: &Plan, node: &Node) -> String {
-    let said = shares(&node.shares);
-    match &node.kind {
-        Kind::Each(each) => format!("is new: {said}, each {}", say::each(each)),
-        Kind::Interior => format!("is new: {said}"),
-        Kind::Leaf => {
-            let words = say::leaf(&plan.words[node.words as usize]);
-            let words: String = words.iter().map(|(w, v)| format!(", {w} {v}")).collect();
-            format!("is new: {said}{words}")
-        }
-    }
-}
-
-fn shares(shares: &Both<Shares>) -> String {
-    let rate = say::pair(&shares.map(|s| s.rate));
-    let ceil = say::pair(&shares.map(|s| s.ceil));
-    format!("rate {rate}, ceil {ceil}")
-}
-
-fn nodes((old_plan, old): (&Plan, &Node), (plan, new): (&Plan, &Node), changes: &mut Vec<Change>) {
-    let path = &*new.path;
-    let mut both = |name: &str, of: &dyn Fn(&Shares) -> String| {
-        let text = |node: &Node| {
-            let both = node.shares.map(|s| of(&s));
-            say::pair(&both)
-        };
-        word(path, name, text(old), text(new), changes);
-    };
-    both("rate", &|s| s.rate.to_string());
-    both("ceil", &|s| s.ceil.to_string());
-    // default weights follow the rates of the class and its siblings and say nothing new
-    if old.says_weight || new.says_weight {
-        both("weight", &|s| s.weight.to_string());
-    }
-    both("burst", &|s| s.burst.map_or_else(|| "default".to_owned(), |b| b.to_string()));
-    word(path, "priority", say::priority(old.priority), say::priority(new.priority), changes);
-    word(path, "enforce", say::enforce(old.enforce), say::enforce(new.enforce), changes);
-    let each = |node: &Node| match &node.kind {
-        Kind::Each(each) => say::each(each),
-        Kind::Leaf | Kind::Interior => "none".to_owned(),
-    };
-    word(path, "each", each(old), each(new), changes);
-    let words = |plan: &Plan, node: &Node| say::leaf(&plan.words[node.words as usize]);
-    let (before, after) = (words(old_plan, old), words(plan, new));
-    for name in crate::leaf::WORDS {
-        let find = |list: &[(&str, String)]| {
-            let found = list.iter().find(|(word, _)| *word == name);
-            found.map_or_else(|| "default".to_owned(), |(_, value)| value.clone())
-        };
-        word(path, name, find(&before), find(&after), changes);
-    }
-    word(path, "name", name_of(old), name_of(new), changes);
-}
-
-fn name_of(node: &Node) -> &str {
-    node.name.as_deref().unwrap_or("none")
-}
-
-fn rules(old: &Plan, new: &Plan, changes: &mut Vec<Change>) {
-    let of = |plan: &Plan| -> Vec<(String, Vec<String>)> {
-        let asked = plan.asked.iter().filter(|a| a.target != Target::Subscriber);
-        asked
-            .map(|a| {
-                let rules =
-                    a.rules.iter().map(|r| r.text.split_whitespace().collect::<Vec<_>>().join(" "));
-                (plan.node(a.node).path.to_string(), rules.collect())
-            })
-            .collect()
-    };
-    let (before, after) = (of(old), of(new));
-    for (path, rules) in &after {
-        let Some((_, old_rules)) = before.iter().find(|(p, _)| p == path) else {
-            for rule in rules {
-                changes.push(change('~', path, format!("match + \"{rule}\"")));
-            }
-            continue;
-        };
-        for rule in old_rules.iter().filter(|r| !rules.contains(r)) {
-            changes.push(change('~', path, format!("match - \"{rule}\"")));
-        }
-        for rule in rules.iter().filter(|r| !old_rules.contains(r)) {
-            changes.push(change('~', path, format!("match + \"{rule}\"")));
-        }
-    }
-    groups(old, new, changes);
-    // the order of asking decides where classes overlap
-    let common = |a: &[(String, Vec<String>)], b: &[(String, Vec<String>)]| -> Vec<String> {
-        let known = |path: &String| b.iter().any(|(p, _)| p == path);
-        a.iter().map(|(p, _)| p.clone()).filter(known).collect()
-    };
-    let (first, second) = (common(&before, &after), common(&after, &before));
-    if let Some(at) = first.iter().zip(&second).position(|(a, b)| a != b) {
-        let words = format!("is asked before {} now", first[at]);
-        changes.push(change('~', &second[at], words));
-    }
-}
-
-/// The same line can mean other addresses when a group has changed.
-fn groups(old: &Plan, new: &Plan, changes: &mut Vec<Change>) {
-    for asked in &new.asked {
-        let path = &new.node(asked.node).path;
-        let Some(before) = old.asked.iter().find(|a| old.node(a.node).path == *path) else {
-            continue;
-        };
-        for rule in &asked.rules {
-            let same_text = before.rules.iter().find(|r| r.text == rule.text);
-            if same_text.is_some_and(|r| r.when != rule.when) {
-                let words = format!("match \"{}\" names other addresses now", rule.text);
-                changes.push(change('~', &**path, words));
-            }
-        }
-    }
-}
-
-fn subscribers(old: &Plan, new: &Plan, changes: &mut Vec<Change>) {
-    let of = |plan: &Plan| -> BTreeMap<weir_units::Prefix, String> {
-        let leaf = |id: u32| plan.node(id).path.to_string();
-        plan.subscribers.iter().map(|&(block, id)| (block, leaf(id))).collect()
-    };
-    let (before, after) = (of(old), of(new));
-    let mut listed = Listed::new('~');
-    for (block, leaf) in &after {
-        if let Some(was) = before.get(block).filter(|was| *was != leaf) {
-            listed.add(leaf, &format!("has {block} now, which {was} had"), changes);
-        }
     }
 }

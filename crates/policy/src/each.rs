@@ -81,24 +81,25 @@ pub(crate) fn read(entry: Entry<'_>, problems: &mut Problems) -> Option<Each> {
         return Some(each);
     }
     let mut table = entry.table("\"each\"", problems)?;
-    let Some(by) = table.take("by") else {
+    let by = table.take("by");
+    if by.is_none() {
         let help = "write each = { by = \"lan-host\", ceil = \"10mbit\" }";
         problems.error(entry.place, "\"each\" does not say \"by\" what", help);
-        return None;
-    };
-    each.by = by.word("by", &BY, problems)?;
+    }
+    let by = by.and_then(|e| e.word("by", &BY, problems));
     let mut known = vec!["by", "count", "age", "rate", "ceil"];
+    // by an unknown word, all others are read: what is wrong with them shall not come later
+    each.by = by.unwrap_or(LAN_PREFIX);
     if let By::LanPrefix { v4, v6 } | By::WanPrefix { v4, v6 } = &mut each.by {
         known.extend(["v4", "v6"]);
         let mut length = |word, most: u64, length: &mut u8| {
-            let said = table.take(word).and_then(|e| e.number(word, 1..most + 1, problems));
+            let said = table.take(word).and_then(|e| e.number(word, 1..=most, problems));
             *length = said.and_then(|n| u8::try_from(n).ok()).unwrap_or(*length);
         };
         length("v4", 32, v4);
         length("v6", 128, v6);
     }
-    if let Some(count) = table.take("count").and_then(|e| e.number("count", 1..MOST + 1, problems))
-    {
+    if let Some(count) = table.take("count").and_then(|e| e.number("count", 1..=MOST, problems)) {
         each.count = u32::try_from(count).unwrap_or(each.count);
     }
     if let Some(age) =
@@ -109,5 +110,5 @@ pub(crate) fn read(entry: Entry<'_>, problems: &mut Problems) -> Option<Each> {
     each.rate = both(table.take("rate"), "rate", RATE, problems);
     each.ceil = both(table.take("ceil"), "ceil", RATE, problems);
     table.finish(&known, problems);
-    Some(each)
+    by.map(|_| each)
 }

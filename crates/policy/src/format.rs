@@ -34,8 +34,13 @@ fn table_form(table: &mut Table, order: &[&str], nested: bool) {
     for (key, item) in table.iter_mut() {
         match item {
             Item::Table(inner) if nested => table_form(inner, order, false),
+            // dotted words and words with a table of their own
+            Item::Table(inner) => table_form(inner, &[], false),
+            Item::ArrayOfTables(tables) => {
+                tables.iter_mut().for_each(|inner| table_form(inner, &[], false));
+            }
             Item::Value(value) => entry(key, value),
-            _ => {}
+            Item::None => {}
         }
     }
     if !nested && !order.is_empty() {
@@ -69,8 +74,12 @@ fn plain(name: &str, value: &mut Value) {
                 let name = key.get().to_owned();
                 plain(&name, inner);
             }
-            // braces on one line have no comments to lose
-            table.fmt();
+            let has_comments = table.to_string().contains('#');
+            if !has_comments {
+                table.fmt();
+                table.set_trailing_comma(false);
+                table.set_trailing("");
+            }
         }
         Value::Array(array) => {
             for inner in array.iter_mut() {
@@ -193,6 +202,33 @@ match = "any"
     #[test]
     fn words_get_their_order_and_comments_stay() {
         assert_eq!(format(UGLY).unwrap(), NEAT);
+    }
+
+    #[test]
+    fn comments_in_braces_stay() {
+        let text = "[class.\"/a\"]\n\
+                    each = { by = \"lan-host\", # why\n  count = 5,\n  # how long\n}\n\
+                    match = [{ when = \"udp\", # dns\n  bytes = { at = 0, value = 1 } }]\n";
+        let neat = format(text).unwrap();
+        for comment in ["# why\n", "# how long\n", "# dns\n"] {
+            assert!(neat.contains(comment), "{neat}");
+        }
+        assert_eq!(format(&neat).unwrap(), neat);
+        let several = "[class.\"/a\"]\neach = {\n  by = \"vlan\",\n  count = 5,\n}\n";
+        let one = "[class.\"/a\"]\neach = { by = \"vlan\", count = 5 }\n";
+        assert_eq!(format(several).unwrap(), one);
+    }
+
+    #[test]
+    fn words_with_points_and_tables_of_their_own_get_their_short_form() {
+        let text = "[class.\"/w\"]\nceil.down=\"2000kbit\"\nmatch = \"lan  10.0.0.0/8\"\n\
+                    [class.\"/w\".rate]\nup =   \"1000kbit\"  # half\n\
+                    [[class.\"/x\".match]]\nwhen = \"udp   port 53\"\n";
+        let neat = "[class.\"/w\"]\nmatch = \"lan 10.0.0.0/8\"\nceil.down = \"2mbit\"\n\n\
+                    [class.\"/w\".rate]\nup = \"1mbit\"  # half\n\n\
+                    [[class.\"/x\".match]]\nwhen = \"udp port 53\"\n";
+        assert_eq!(format(text).unwrap(), neat);
+        assert_eq!(format(neat).unwrap(), neat);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use weir_units::{Bytes, Rate, Span, dscp};
 
 use crate::amount::Both;
 use crate::problem::{Place, Problems};
-use crate::reader::{Entry, Table};
+use crate::reader::{Entry, Table, whole};
 
 /// The words of a leaf; `None` where the operator said nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -211,7 +211,7 @@ fn limit(entry: Entry<'_>, problems: &mut Problems) -> Option<Limit> {
     let text = entry.text("limit", "\"1000 frames\", \"64kb\" or \"20ms\"", problems)?;
     let frames = text.strip_suffix("frames").or_else(|| text.strip_suffix("packets"));
     let limit = match frames {
-        Some(number) => number.trim().parse().ok().filter(|&n| n > 0).map(Limit::Frames),
+        Some(number) => whole(number.trim()).filter(|&n| n > 0).map(Limit::Frames),
         None => {
             (text.parse().map(Limit::Bytes).ok()).or_else(|| text.parse().map(Limit::Time).ok())
         }
@@ -229,21 +229,23 @@ fn aqm(entry: Entry<'_>, problems: &mut Problems) -> Option<Aqm> {
         return entry.word("aqm", &AQMS, problems).map(plain);
     }
     let mut table = entry.table("\"aqm\"", problems)?;
-    let Some(kind) = table.take("kind") else {
+    let kind = table.take("kind");
+    if kind.is_none() {
         let help = "write aqm = { kind = \"codel\", target = \"5ms\" }";
         problems.error(entry.place, "\"aqm\" does not say its \"kind\"", help);
-        return None;
-    };
-    let kind = kind.word("kind", &AQMS, problems)?;
-    let mut aqm = plain(kind);
+    }
+    let kind = kind.and_then(|e| e.word("kind", &AQMS, problems));
+    // of an unknown kind, all words are read: what is wrong with them shall not come later
+    let is = |kinds: &[AqmKind]| kind.is_none_or(|kind| kinds.contains(&kind));
+    let mut aqm = plain(kind.unwrap_or(AqmKind::None));
     let mut known = vec!["kind"];
-    if matches!(kind, AqmKind::Codel | AqmKind::Cobalt | AqmKind::Pie) {
+    if is(&[AqmKind::Codel, AqmKind::Cobalt, AqmKind::Pie]) {
         known.extend(["target", "interval"]);
         let time = "a time such as \"5ms\"";
         aqm.target = table.take("target").and_then(|e| e.read("target", time, problems));
         aqm.interval = table.take("interval").and_then(|e| e.read("interval", time, problems));
     }
-    if matches!(kind, AqmKind::Red | AqmKind::Wred) {
+    if is(&[AqmKind::Red, AqmKind::Wred]) {
         known.extend(["min", "max", "probability"]);
         let size = "an amount of bytes such as \"30kb\"";
         aqm.min = table.take("min").and_then(|e| e.read("min", size, problems));
@@ -257,7 +259,7 @@ fn aqm(entry: Entry<'_>, problems: &mut Problems) -> Option<Aqm> {
         }
     }
     table.finish(&known, problems);
-    Some(aqm)
+    kind.map(|_| aqm)
 }
 
 fn part(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<u32> {
@@ -283,7 +285,7 @@ fn mark(entry: Entry<'_>, problems: &mut Problems) -> Option<Mark> {
 
 fn code_point(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<u8> {
     if entry.value.is_integer() {
-        return entry.number(name, 0..64, problems).and_then(|n| u8::try_from(n).ok());
+        return entry.number(name, 0..=63, problems).and_then(|n| u8::try_from(n).ok());
     }
     let text = entry.text(name, "a code point such as \"ef\", \"af41\" or 46", problems)?;
     let number = dscp::number(text);
@@ -307,10 +309,12 @@ fn tcp(entry: Entry<'_>, problems: &mut Problems) -> Option<Tcp> {
             problems.error(e.place, "\"mss\" is not a size", "write mss = \"auto\" or mss = 1400");
             Mss::Keep
         }
-        Some(e) => match e.number("mss", 88..9_217, problems).and_then(|n| u16::try_from(n).ok()) {
-            Some(most) => Mss::AtMost(most),
-            None => Mss::Keep,
-        },
+        Some(e) => {
+            match e.number("mss", 88..=9_216, problems).and_then(|n| u16::try_from(n).ok()) {
+                Some(most) => Mss::AtMost(most),
+                None => Mss::Keep,
+            }
+        }
     };
     table.finish(&["window", "pace-acks", "mss"], problems);
     Some(Tcp { window, pace_acks, mss })
@@ -321,7 +325,7 @@ fn session(entry: Entry<'_>, problems: &mut Problems) -> Option<Session> {
     let mut table = entry.table("\"session\"", problems)?;
     let min = crate::amount::both::<Rate>(table.take("min"), "min", RATE, problems);
     let max = crate::amount::both::<Rate>(table.take("max"), "max", RATE, problems);
-    let count = table.take("count").and_then(|e| e.number("count", 1..1 << 20, problems));
+    let count = table.take("count").and_then(|e| e.number("count", 1..=(1 << 20) - 1, problems));
     let next = table.take("next").and_then(|e| e.word("next", &NEXT, problems));
     table.finish(&["min", "max", "count", "next"], problems);
     for (direction, (min, max)) in min.zip(max).named() {

@@ -105,6 +105,22 @@ pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Opt
     })
 }
 
+/// A link that stands in where the policy has none, so that its classes are checked all the same.
+pub(crate) fn placeholder() -> Link {
+    Link {
+        name: "?".to_owned(),
+        place: Place::default(),
+        lan: "?".to_owned(),
+        wan: "?".to_owned(),
+        line: Both::same(Rate::MAX),
+        line_place: Both::same(Place::default()),
+        margin: Both::same(1_000_000),
+        counts: Counts::Ethernet,
+        overhead: 0,
+        enforce: Enforce::Auto,
+    }
+}
+
 fn interface(
     table: &mut Table<'_>,
     name: &str,

@@ -1,6 +1,9 @@
 //! One line of `match`: terms divided by commas that must all hold, as in `lan servers, tcp port
 //! 873`; or a table with raw bytes for what has no name.
 
+mod raw;
+mod sense;
+
 use std::sync::Arc;
 
 use weir_units::{Prefix, dscp, protocol};
@@ -8,7 +11,7 @@ use weir_units::{Prefix, dscp, protocol};
 use crate::addresses::{Addresses, Groups};
 use crate::nearest::instead;
 use crate::problem::{Place, Problems};
-use crate::reader::Entry;
+use crate::reader::{Entry, hex, whole};
 
 /// One line of `match`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,13 +100,6 @@ pub enum From {
     Payload,
 }
 
-const FROM: [(&str, From); 4] = [
-    ("frame", From::Frame),
-    ("ip", From::Ip),
-    ("transport", From::Transport),
-    ("payload", From::Payload),
-];
-
 const TERMS: [&str; 17] = [
     "any",
     "lan",
@@ -135,100 +131,11 @@ pub(crate) fn is_word(word: &str) -> bool {
 
 pub(crate) fn read(entry: &Entry<'_>, groups: &Groups, problems: &mut Problems) -> Option<Match> {
     if entry.value.is_table() {
-        return table(entry, groups, problems);
+        return raw::table(entry, groups, problems);
     }
     let text = entry.text("match", "a rule such as \"udp port 5060\"", problems)?;
     let when = line(entry, text, groups, problems)?;
     Some(Match { when, text: text.to_owned(), place: entry.place })
-}
-
-/// `{ bytes = { at, length, value, mask }, when = "udp port 53" }`.
-fn table(entry: &Entry<'_>, groups: &Groups, problems: &mut Problems) -> Option<Match> {
-    let mut table = entry.table("a match", problems)?;
-    let words = match table.take("when") {
-        Some(e) => {
-            let text = e.text("when", "a rule such as \"udp port 53\"", problems);
-            text.map(|t| (t.to_owned(), line(&e, t, groups, problems)))
-        }
-        None => Some(("any".to_owned(), Some(When::default()))),
-    };
-    let raw = table.take("bytes").and_then(|e| raw(e, problems));
-    if raw.is_none() && !problems.has_errors() {
-        let help =
-            "write { when = \"udp\", bytes = { at = \"payload 0\", length = 2, value = 0x1234 } }";
-        problems.error(entry.place, "a match in braces needs its \"bytes\"", help);
-    }
-    table.finish(&["when", "bytes"], problems);
-    let (text, when) = words?;
-    let raw = raw?;
-    let when = When { raw: Some(raw), ..when? };
-    Some(Match { when, text: format!("{text}, {}", show_raw(&raw)), place: entry.place })
-}
-
-fn show_raw(raw: &Raw) -> String {
-    let from = FROM.iter().find(|(_, f)| *f == raw.from).map_or("frame", |(name, _)| name);
-    format!("bytes {from} {} length {} = {:#x} & {:#x}", raw.at, raw.length, raw.value, raw.mask)
-}
-
-fn raw(entry: Entry<'_>, problems: &mut Problems) -> Option<Raw> {
-    let mut table = entry.table("\"bytes\"", problems)?;
-    let at = match table.take("at") {
-        Some(e) if e.value.is_integer() => {
-            e.number("at", 0..2_048, problems).map(|n| (From::Frame, n))
-        }
-        Some(e) => {
-            e.text("at", "\"payload 0\" or a number", problems).and_then(|t| place(t, e, problems))
-        }
-        None => {
-            problems.error(
-                entry.place,
-                "\"bytes\" does not say \"at\" which byte",
-                "write at = \"ip 9\"",
-            );
-            None
-        }
-    };
-    let length = match table.take("length") {
-        Some(e) => e.number("length", 1..9, problems),
-        None => Some(1),
-    };
-    let number = |e: Entry<'_>, name: &str, problems: &mut Problems| {
-        let most = length.map_or(u64::MAX, |l| u64::MAX >> (64 - 8 * l));
-        e.number(name, 0..most.saturating_add(1).max(most), problems)
-    };
-    let value = match table.take("value") {
-        Some(e) => number(e, "value", problems),
-        None => {
-            problems.error(entry.place, "\"bytes\" has no \"value\"", "write value = 0x45");
-            None
-        }
-    };
-    let mask = match table.take("mask") {
-        Some(e) => number(e, "mask", problems),
-        None => length.map(|l| u64::MAX >> (64 - 8 * l)),
-    };
-    table.finish(&["at", "length", "value", "mask"], problems);
-    let ((from, at), length, value, mask) = (at?, length?, value?, mask?);
-    if value & !mask != 0 {
-        let what =
-            format!("\"value\" {value:#x} has bits outside \"mask\" {mask:#x}: it never matches");
-        problems.error(entry.place, what, format!("write value = {:#x}", value & mask));
-        return None;
-    }
-    let small = |n: u64| u16::try_from(n).unwrap_or(u16::MAX);
-    Some(Raw { from, at: small(at), length: u8::try_from(length).unwrap_or(8), value, mask })
-}
-
-fn place(text: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<(From, u64)> {
-    let mut words = text.split_whitespace();
-    let from = words.next().and_then(|w| FROM.iter().find(|(name, _)| *name == w));
-    let at = words.next().and_then(|w| w.parse().ok()).filter(|&n: &u64| n < 2_048);
-    if let (Some((_, from)), Some(at), None) = (from, at, words.next()) {
-        return Some((*from, at));
-    }
-    let help = "write \"frame 12\", \"ip 9\", \"transport 13\" or \"payload 0\"";
-    problems.error(entry.place, format!("\"at\" cannot be \"{text}\""), help);
-    None
 }
 
 /// Reads all terms of one line; `None` when any of them is wrong.
@@ -251,7 +158,14 @@ fn line(entry: &Entry<'_>, text: &str, groups: &Groups, problems: &mut Problems)
             good = false;
         }
     }
-    good.then_some(when)
+    if !good {
+        return None;
+    }
+    if let Some((what, help)) = sense::contradiction(&when) {
+        problems.error(entry.place, format!("\"{text}\" never holds: {what}"), help);
+        return None;
+    }
+    Some(when)
 }
 
 struct Wrong<'w> {
@@ -342,7 +256,7 @@ impl<'a> Terms<'a> {
                 "write \"dscp ef\"",
             ));
         };
-        let number = dscp::number(name).or_else(|| name.parse().ok().filter(|n| *n < 64));
+        let number = dscp::number(name).or_else(|| whole(name).filter(|n| *n < 64));
         match number {
             Some(number) => once(&mut self.when.dscp, number, first),
             None => {
@@ -354,7 +268,7 @@ impl<'a> Terms<'a> {
 
     fn protocol(&mut self, first: &'a str, rest: &[&'a str]) -> Result<(), Wrong<'a>> {
         let number = match rest {
-            [name] => protocol::number(name).or_else(|| name.parse().ok()),
+            [name] => protocol::number(name).or_else(|| whole(name)),
             _ => None,
         };
         match number {
@@ -379,7 +293,7 @@ impl<'a> Terms<'a> {
             return Err(Wrong::new(Some(first), what, instead(first, terms())));
         };
         once(&mut self.when.protocol, number, first)?;
-        let has_ports = matches!(number, 6 | 17 | 132);
+        let has_ports = sense::has_ports(number);
         match rest {
             [] => Ok(()),
             ["port", more @ ..] if has_ports => ports(&mut self.when.port, more, rest[0]),
@@ -437,7 +351,7 @@ fn range<'w>(
         return Err(Wrong::new(Some(word), what, help));
     };
     let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let number = |t: &str| t.parse::<u16>().ok().filter(|n| legal.contains(n));
+    let number = |t: &str| whole::<u16>(t).filter(|n| legal.contains(n));
     match (number(first), number(last)) {
         (Some(first), Some(last)) if first <= last => once(slot, (first, last), word),
         (Some(first), Some(last)) => {
@@ -450,7 +364,7 @@ fn range<'w>(
 
 fn ethertype<'w>(slot: &mut Option<u16>, rest: &[&'w str], word: &'w str) -> Result<(), Wrong<'w>> {
     let number = match rest {
-        [text] => text.strip_prefix("0x").and_then(|hex| u16::from_str_radix(hex, 16).ok()),
+        [text] => text.strip_prefix("0x").and_then(hex),
         _ => None,
     };
     match number {
@@ -489,7 +403,7 @@ fn mac(text: &str) -> Option<[u8; 6]> {
     let mut parts = text.split([':', '-']);
     for byte in &mut mac {
         let part = parts.next().filter(|p| p.len() == 2)?;
-        *byte = u8::from_str_radix(part, 16).ok()?;
+        *byte = hex(part)?;
     }
     parts.next().is_none().then_some(mac)
 }

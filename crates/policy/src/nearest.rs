@@ -12,12 +12,15 @@ pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
         .map(|(_, k)| k)
 }
 
-/// The cure for a wrong word: the nearest known one, or all of them.
+/// The cure for a wrong word: the nearest known one, or all of them; nothing when none is known.
 pub(crate) fn instead<'k>(word: &str, known: impl IntoIterator<Item = &'k str> + Clone) -> String {
     match nearest(word, known.clone()) {
         Some(near) => format!("did you mean \"{near}\"?"),
         None => {
             let mut words: Vec<&str> = known.into_iter().collect();
+            if words.is_empty() {
+                return String::new();
+            }
             let more = words.len().saturating_sub(24);
             words.truncate(24);
             let rest = if more > 0 { format!(" and {more} more") } else { String::new() };

@@ -1,5 +1,7 @@
 //! Reads a whole policy: every word, every problem, and one Plan per link.
 
+use std::collections::BTreeSet;
+
 use toml::de::DeTable;
 use weir_units::limits;
 
@@ -9,7 +11,7 @@ use crate::link::{self, Link};
 use crate::plan::Plan;
 use crate::problem::{Place, Problem, Problems, Severity};
 use crate::reader::{Entry, Table};
-use crate::source::Source;
+use crate::source::{Lines, Source};
 use crate::subscribers::{self, Subscribers};
 use crate::tree::{Tree, by_path};
 use crate::{reach, resolve};
@@ -75,43 +77,66 @@ pub fn read(source: Source, load: &mut Load<'_>) -> Result<Reading, usize> {
     };
     let tree = Tree::new(&policy.classes, &policy.links, &mut problems);
     if let Some(table) = &mut policy.subscribers {
-        let classes = by_path(&policy.classes);
-        match load(&table.file.value) {
-            Ok(source) => {
-                subscribers::read_rows(table, &source, 1, &classes, &mut problems);
-                sources.push(source);
-            }
-            Err(why) => {
-                let what = format!("the table \"{}\" cannot be read: {why}", table.file.value);
-                let help = "the name counts from the folder of the policy";
-                problems.error(table.file.place, what, help);
-            }
-        }
-        if let Some(under) = &table.under
-            && !classes.contains_key(under.value.trim_end_matches('/'))
-            && !under.value.trim_end_matches('/').is_empty()
-        {
-            let what = format!("there is no class \"{}\"", under.value);
-            let help = crate::nearest::instead(&under.value, classes.keys().copied());
-            problems.error(under.place, what, help);
-        }
-        hidden_subscribers(table, &policy.classes, &mut problems);
+        sources.extend(rows(table, &policy.classes, load, &mut problems));
     }
     if policy.links.is_empty() && top {
         let help = "add [link.office] with lan, wan, down and up";
         problems.error(Place::default(), "the policy has no link", help);
     }
     let mut plans = Vec::new();
-    for link in &policy.links {
+    let stand_in = policy.links.is_empty().then(link::placeholder);
+    for link in policy.links.iter().chain(&stand_in) {
         let plan = resolve::resolve(&policy, &tree, link, &mut problems);
         resolve::check_size(&plan, link.place, &mut problems);
-        reach::check(&plan, &sources[0], &mut problems);
+        reach::check(&plan, &policy, &sources[0], &mut problems);
         plans.push(plan);
     }
-    if problems.has_errors() {
+    if let Some(table) = &mut policy.subscribers {
+        // rows that no class has room for
+        let aside = problems.set_aside();
+        let before = table.rows.len();
+        table.rows.retain(|row| !aside.contains(&row.place));
+        table.aside += before - table.rows.len();
+    }
+    if problems.has_errors() || policy.links.is_empty() {
         plans.clear();
     }
     Ok(Reading { sources, policy, plans, problems: problems.into_list() })
+}
+
+/// Reads the rows of the table of subscribers; returns their file. When nobody knows where they are
+/// to hang, that is one problem and not one per row.
+fn rows(
+    table: &mut Subscribers,
+    classes: &[Class],
+    load: &mut Load<'_>,
+    problems: &mut Problems,
+) -> Option<Source> {
+    let known = by_path(classes);
+    let under = table.under.as_ref().map_or("", |u| u.value.trim_end_matches('/'));
+    let hangs = under.is_empty() || known.contains_key(under);
+    if let (false, Some(under)) = (hangs, &table.under) {
+        let what = format!("there is no class \"{}\"", under.value);
+        let mut help = crate::nearest::instead(&under.value, known.keys().copied());
+        if help.is_empty() {
+            help = format!("add [class.\"{}\"]", under.value);
+        }
+        problems.error(under.place, what, help);
+    }
+    let source = match load(&table.file.value) {
+        Ok(source) => source,
+        Err(why) => {
+            let what = format!("the table \"{}\" cannot be read: {why}", table.file.value);
+            let help = "the name counts from the folder of the policy";
+            problems.error(table.file.place, what, help);
+            return None;
+        }
+    };
+    if hangs {
+        subscribers::read_rows(table, &source, 1, &known, problems);
+    }
+    hidden_subscribers(table, classes, problems);
+    Some(source)
 }
 
 /// Reads the words of the document; the flag tells whether a missing link is worth a word.
@@ -119,7 +144,7 @@ fn words(document: &DeTable<'_>, text: &str, problems: &mut Problems) -> (Policy
     let mut top = Table::new("a policy", document, text);
     let groups = groups_of(&mut top, problems);
     let links = top.take("link");
-    let says_link = links.is_some();
+    let says_link = links.is_some_and(|e| e.value.as_table().is_none_or(|t| !t.is_empty()));
     let links = named(links, "[link]", problems);
     let classes = named(top.take("class"), "[class]", problems);
     let subscribers = top.take("subscribers").and_then(|e| subscribers::read(e, problems));
@@ -152,16 +177,14 @@ fn named<'t>(
 
 /// Says what is no TOML; after a bracket that never closes, the rest would be noise.
 fn syntax(errors: &[toml::de::Error], text: &str, problems: &mut Problems) {
-    let line_of = |at: usize| text[..at.min(text.len())].matches('\n').count();
-    let mut lines = Vec::new();
+    let lines = Lines::of(text.as_bytes());
+    let mut said = BTreeSet::new();
     for error in errors {
         let span = error.span().unwrap_or(0..0);
-        let line = line_of(span.start);
         // several errors of one line have one cause
-        if lines.contains(&line) {
+        if !said.insert(lines.line(span.start)) {
             continue;
         }
-        lines.push(line);
         let message = error.message();
         let help = if message.contains("quoted") {
             "put the text in double quotes"

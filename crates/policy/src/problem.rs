@@ -1,6 +1,7 @@
 //! Problems are data: each has a place, says what is wrong and how to cure it. Reading never stops
 //! at the first one.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 
@@ -103,6 +104,12 @@ impl Problems {
 
     pub(crate) fn has_errors(&self) -> bool {
         self.list.iter().any(|p| p.severity == Severity::Error)
+    }
+
+    /// The places of what was set aside.
+    pub(crate) fn set_aside(&self) -> BTreeSet<Place> {
+        let aside = self.list.iter().filter(|p| p.severity == Severity::Aside);
+        aside.map(|p| p.place).collect()
     }
 
     /// All of them in the order of their places, the same one only once.

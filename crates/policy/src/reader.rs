@@ -1,7 +1,7 @@
 //! Walks a parsed TOML table, word by word: every value is asked for by name, what nobody asked for
 //! is reported with the nearest known word, and a value of the wrong kind says what was expected.
 
-use std::ops::Range;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use toml::de::{DeTable, DeValue};
@@ -63,6 +63,17 @@ impl<'t> Table<'t> {
             }
         }
     }
+}
+
+/// A whole number without a sign.
+pub(crate) fn whole<T: FromStr>(text: &str) -> Option<T> {
+    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+/// A hexadecimal number without a sign.
+pub(crate) fn hex<T: TryFrom<u64>>(text: &str) -> Option<T> {
+    let digits = text.bytes().all(|b| b.is_ascii_hexdigit());
+    digits.then(|| u64::from_str_radix(text, 16).ok())?.and_then(|n| T::try_from(n).ok())
 }
 
 impl<'t> Entry<'t> {
@@ -159,7 +170,7 @@ impl<'t> Entry<'t> {
     pub(crate) fn number(
         &self,
         name: &str,
-        range: Range<u64>,
+        range: RangeInclusive<u64>,
         problems: &mut Problems,
     ) -> Option<u64> {
         let integer = self.value.as_integer();
@@ -172,7 +183,7 @@ impl<'t> Entry<'t> {
                     None => format!("\"{name}\" is {}, not a number", self.kind()),
                 };
                 let help =
-                    format!("write a whole number from {} to {}", range.start, range.end - 1);
+                    format!("write a whole number from {} to {}", range.start(), range.end());
                 problems.error(self.place, what, help);
                 None
             }

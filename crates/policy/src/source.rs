@@ -53,6 +53,21 @@ impl Source {
     }
 }
 
+/// Where the lines of a text start: made once where many places are asked for.
+pub(crate) struct Lines(Vec<usize>);
+
+impl Lines {
+    pub(crate) fn of(bytes: &[u8]) -> Lines {
+        let ends = bytes.iter().enumerate().filter(|(_, b)| **b == b'\n');
+        Lines(ends.map(|(at, _)| at).collect())
+    }
+
+    /// The line of a byte, from 1.
+    pub(crate) fn line(&self, offset: usize) -> usize {
+        self.0.partition_point(|&end| end < offset) + 1
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,5 +79,9 @@ mod tests {
         assert_eq!(source.line_column(2), (2, 1));
         assert_eq!(source.line_column(6), (2, 3));
         assert_eq!(source.line_column(999), (3, 1));
+        let lines = Lines::of(source.bytes());
+        for offset in 0..7 {
+            assert_eq!(lines.line(offset), source.line_column(offset).0, "{offset}");
+        }
     }
 }

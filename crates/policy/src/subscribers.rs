@@ -1,7 +1,7 @@
 //! `[subscribers]`: a table of customers, one leaf each. A bad row is named and set aside; the
 //! others count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use weir_units::{Prefix, Rate};
@@ -12,7 +12,7 @@ use crate::csv::{Row, rows};
 use crate::nearest::instead;
 use crate::problem::{At, Place, Problems, Severity};
 use crate::reader::Entry;
-use crate::source::Source;
+use crate::source::{Lines, Source};
 
 /// Where the table is and where its leaves hang.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub struct Subscribers {
     pub file: At<String>,
     /// The class that `parent` counts from.
     pub under: Option<At<String>>,
+    /// Whether the rows could be read at all.
+    pub known: bool,
     /// The good rows.
     pub rows: Vec<Subscriber>,
     /// How many rows were set aside.
@@ -63,7 +65,7 @@ pub(crate) fn read(entry: Entry<'_>, problems: &mut Problems) -> Option<Subscrib
     let file = file.and_then(|e| text(e, "file", "a file's name", problems));
     let under = table.take("under").and_then(|e| text(e, "under", "a class's path", problems));
     table.finish(&["file", "under"], problems);
-    Some(Subscribers { file: file?, under, rows: Vec::new(), aside: 0 })
+    Some(Subscribers { file: file?, under, known: false, rows: Vec::new(), aside: 0 })
 }
 
 /// Reads the table itself; `known` tells whether a path is a class.
@@ -83,6 +85,7 @@ pub(crate) fn read_rows(
         }
         return;
     };
+    into.known = true;
     let mut reader = Reader { columns, number, under, classes, problems };
     for row in rows {
         match reader.row(&row) {
@@ -173,6 +176,10 @@ impl Reader<'_> {
             return Err((id_place, what, help));
         }
         let parent = self.parent(field(2))?;
+        if self.classes.contains_key(format!("{parent}/{id}").as_str()) {
+            let what = format!("the id \"{id}\" is the name of a class below \"{parent}/\"");
+            return Err((id_place, what, "give the subscriber another id".to_owned()));
+        }
         let blocks = blocks(field(3))?;
         let rate = |column: usize| rate(COLUMNS[column], field(column));
         let guaranteed = Both { down: rate(4)?, up: rate(6)? };
@@ -198,8 +205,9 @@ impl Reader<'_> {
 
     fn parent(&self, (text, place): (&str, Range<usize>)) -> Result<Box<str>, Wrong> {
         let inner = text.trim_matches('/');
-        let path = if text.starts_with('/') && (self.classes.contains_key(text) || text == "/") {
-            text.to_owned()
+        let whole = text.trim_end_matches('/');
+        let path = if text.starts_with('/') && (self.classes.contains_key(whole) || text == "/") {
+            whole.to_owned()
         } else if inner.is_empty() {
             self.under.clone()
         } else {
@@ -210,8 +218,11 @@ impl Reader<'_> {
             return Ok(path.into());
         }
         let below = self.classes.keys().filter_map(|c| c.strip_prefix(self.under.as_str()));
-        let names: Vec<&str> = below.map(|c| c.trim_start_matches('/')).collect();
-        let help = instead(inner, names.iter().copied().filter(|n| !n.is_empty()));
+        let names: Vec<&str> = below.filter_map(|c| c.strip_prefix('/')).collect();
+        let mut help = instead(inner, names.iter().copied());
+        if help.is_empty() {
+            help = format!("no class lies below \"{}/\": leave the parent empty", self.under);
+        }
         Err((place, format!("there is no class \"{path}\" for the parent"), help))
     }
 }
@@ -227,6 +238,8 @@ fn blocks((text, place): (&str, Range<usize>)) -> Result<Vec<Prefix>, Wrong> {
             }
         }
     }
+    blocks.sort_unstable();
+    blocks.dedup();
     if blocks.is_empty() {
         let help = "write one or more, divided by semicolons: 10.1.0.7;2001:db8:7::/56".to_owned();
         return Err((place, "the row has no addresses".to_owned(), help));
@@ -250,41 +263,32 @@ fn rate(column: &str, (text, place): (&str, Range<usize>)) -> Result<Option<Rate
     }
 }
 
-/// Sets aside rows whose id or address an earlier row has; says how many.
+/// Sets aside rows whose id or one of whose addresses an earlier row has that counts; says how
+/// many. Rows are judged in the order of the file, and a row set aside takes nothing from others.
 fn set_aside_twins(rows: &mut Vec<Subscriber>, source: &Source, problems: &mut Problems) -> usize {
-    let mut keep = vec![true; rows.len()];
-    let mut ids: Vec<u32> = (0..u32::try_from(rows.len()).unwrap_or(u32::MAX)).collect();
-    ids.sort_by(|&a, &b| {
-        let (a, b) = (&rows[a as usize], &rows[b as usize]);
-        (&a.parent, &a.id, a.place).cmp(&(&b.parent, &b.id, b.place))
-    });
-    let mut aside = |first: &Subscriber, twin: &Subscriber, what: String, help: &str| {
-        let line = source.line_column(first.place.start as usize).0;
-        problems.add(Severity::Aside, twin.place, format!("{what} of line {line}"), help);
-    };
-    for pair in ids.windows(2) {
-        let (first, twin) = (&rows[pair[0] as usize], &rows[pair[1] as usize]);
-        if (&first.parent, &first.id) == (&twin.parent, &twin.id) {
-            keep[pair[1] as usize] = false;
-            aside(first, twin, format!("the id \"{}\" is the id", twin.id), "ids are unique");
-        }
-    }
-    let mut blocks: Vec<(Prefix, u32)> = Vec::with_capacity(rows.len());
-    for (row, at) in rows.iter().zip(0u32..).filter(|(_, at)| keep[*at as usize]) {
-        blocks.extend(row.blocks.iter().map(|&block| (block, at)));
-    }
-    blocks.sort_unstable();
-    blocks.dedup();
-    for pair in blocks.windows(2) {
-        let (first, twin) = (pair[0].1 as usize, pair[1].1 as usize);
-        if pair[0].0 == pair[1].0 && keep[twin] {
-            keep[twin] = false;
-            let what = format!("{} is already the address", pair[0].0);
-            aside(&rows[first], &rows[twin], what, "one address, one subscriber");
-        }
-    }
+    let mut ids: HashMap<(Box<str>, Box<str>), Place> = HashMap::with_capacity(rows.len());
+    let mut taken: HashMap<Prefix, Place> = HashMap::with_capacity(rows.len());
+    let mut lines = None;
     let before = rows.len();
-    let mut kept = keep.iter();
-    rows.retain(|_| *kept.next().unwrap_or(&true));
+    rows.retain(|row| {
+        let twin = match ids.get(&(row.parent.clone(), row.id.clone())) {
+            Some(first) => {
+                Some((*first, format!("the id \"{}\" is the id", row.id), "ids are unique"))
+            }
+            None => row.blocks.iter().find_map(|block| {
+                let what = format!("{block} is already the address");
+                Some((*taken.get(block)?, what, "one address, one subscriber"))
+            }),
+        };
+        if let Some((first, what, help)) = twin {
+            let lines = lines.get_or_insert_with(|| Lines::of(source.bytes()));
+            let line = lines.line(first.start as usize);
+            problems.add(Severity::Aside, row.place, format!("{what} of line {line}"), help);
+            return false;
+        }
+        ids.insert((row.parent.clone(), row.id.clone()), row.place);
+        taken.extend(row.blocks.iter().map(|&block| (block, row.place)));
+        true
+    });
     before - rows.len()
 }

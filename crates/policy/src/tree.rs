@@ -77,7 +77,8 @@ fn check_link(class: &Class, parent: &str, links: &[Link], problems: &mut Proble
         let top = class.path.split('/').nth(1).unwrap_or_default();
         problems.error(link.place, what, format!("say it in [class.\"/{top}\"]"));
     }
-    if !links.iter().any(|l| l.name == link.value) {
+    // that there is no link at all has been said
+    if !links.is_empty() && !links.iter().any(|l| l.name == link.value) {
         let what = format!("there is no link \"{}\"", link.value);
         let names = links.iter().map(|l| l.name.as_str()).collect::<Vec<_>>();
         problems.error(

@@ -7,7 +7,11 @@ use shared::{LINK, plan};
 use weir_policy::diff;
 
 fn said(before: &str, after: &str) -> Vec<String> {
-    let (before, after) = (plan(before, ""), plan(after, ""));
+    said_with((before, ""), (after, ""))
+}
+
+fn said_with(before: (&str, &str), after: (&str, &str)) -> Vec<String> {
+    let (before, after) = (plan(before.0, before.1), plan(after.0, after.1));
     diff(&[before], &[after])
         .iter()
         .map(|c| format!("{} {} {}", c.mark, c.subject, c.words))
@@ -49,4 +53,131 @@ fn every_change_is_said_in_the_words_of_the_policy() {
         assert!(said.iter().any(|s| s == want), "missing {want}\nsaid {said:#?}");
     }
     assert!(!said.iter().any(|s| s.contains("gone")), "{said:#?}");
+}
+
+const TABLE: &str = "[subscribers]\nfile = \"s.csv\"\nunder = \"/s\"\n";
+
+#[test]
+fn a_subscriber_who_gets_another_address_is_a_change() {
+    let text = format!("{LINK}[class.\"/s\"]\n{TABLE}");
+    let before = "id,addresses\na,10.0.0.1;10.0.0.2\nb,10.0.0.9\n";
+    let after = "id,addresses\na,10.0.0.2;10.0.0.3\nc,10.0.0.9\n";
+    assert_eq!(
+        said_with((&text, before), (&text, after)),
+        [
+            "- /s/b is gone; frames that wait there go to /(rest)",
+            "+ /s/c is new: rate 0bit, ceil 100mbit down, 20mbit up",
+            "~ /s/a address - 10.0.0.1",
+            "~ /s/a address + 10.0.0.3",
+            "~ /s/c has 10.0.0.9 now, which /s/b had",
+        ]
+    );
+}
+
+#[test]
+fn a_class_that_loses_its_rules_is_a_change() {
+    let class = |rules: &str| {
+        format!("{LINK}[class.\"/a\"]\n{rules}[class.\"/a/b\"]\nmatch = \"tcp port 80\"\n")
+    };
+    let lost = said(&class("match = \"tcp\"\n"), &class(""));
+    assert!(lost.iter().any(|s| s == "~ /a match - \"tcp\""), "{lost:#?}");
+}
+
+#[test]
+fn the_subscribers_have_their_place_in_the_order() {
+    let (a, s) = ("[class.\"/a\"]\nmatch = \"lan 10.0.0.1\"\n", "[class.\"/s\"]\n");
+    let table = "id,addresses\nx,10.0.0.1\n";
+    let (before, after) = (format!("{LINK}{a}{s}{TABLE}"), format!("{LINK}{s}{a}{TABLE}"));
+    assert_eq!(said_with((&before, table), (&after, table)), ["~ /s is asked before /a now"]);
+}
+
+#[test]
+fn what_a_class_says_it_was_wins_over_the_path() {
+    let before =
+        format!("{LINK}[class.\"/old\"]\n[class.\"/old/c\"]\nmatch = \"tcp\"\nceil = \"5mbit\"\n");
+    let after = format!(
+        "{LINK}[class.\"/x\"]\nwas = \"/old/c\"\nmatch = \"tcp\"\nceil = \"5mbit\"\n\
+         [class.\"/new\"]\nwas = \"/old\"\n[class.\"/new/c\"]\nmatch = \"udp\"\n"
+    );
+    assert_eq!(
+        said(&before, &after),
+        [
+            "> /x was /old/c",
+            "> /new was /old",
+            "+ /new/c is new: rate 0bit, ceil 100mbit down, 20mbit up",
+            "~ /new/c match + \"udp\"",
+        ]
+    );
+    // what came from elsewhere is not what lay below the old name
+    let before = format!(
+        "{LINK}[class.\"/old\"]\n[class.\"/old/c\"]\nmatch = \"tcp\"\n\
+         [class.\"/z\"]\nmatch = \"udp\"\n"
+    );
+    let after = format!(
+        "{LINK}[class.\"/new\"]\nwas = \"/old\"\n[class.\"/new/c\"]\nwas = \"/z\"\n\
+         match = \"udp\"\n"
+    );
+    let said = said(&before, &after);
+    assert!(said.iter().any(|s| s.starts_with("- /old/c is gone")), "{said:#?}");
+    assert!(said.iter().any(|s| s == "> /new/c was /z"), "{said:#?}");
+}
+
+#[test]
+fn renaming_alone_says_the_new_name_and_nothing_else() {
+    let policy = |name: &str, was: &str, server: &str| {
+        format!(
+            "{LINK}[group]\ng = [\"10.9.0.{server}\"]\n[class.\"/{name}\"]\n{was}\
+             [class.\"/{name}/a\"]\nmatch = [\"lan g\", \"udp\"]\n[class.\"/{name}/s\"]\n\
+             [subscribers]\nfile = \"s.csv\"\nunder = \"/{name}/s\"\n"
+        )
+    };
+    let table = "id,addresses\nx,10.0.0.1\ny,10.0.0.2\n";
+    let before = policy("old", "", "1");
+    let after = policy("new", "was = \"/old\"\n", "1");
+    assert_eq!(said_with((&before, table), (&after, table)), ["> /new was /old"]);
+    let after = policy("new", "was = \"/old\"\n", "2");
+    assert_eq!(
+        said_with((&before, table), (&after, table)),
+        ["> /new was /old", "~ /new/a match \"lan g\" names other addresses now"]
+    );
+}
+
+#[test]
+fn another_way_to_write_a_rule_is_no_change() {
+    let class = |rule: &str| format!("{LINK}[class.\"/a\"]\nmatch = \"{rule}\"\n");
+    assert_eq!(said(&class("tcp"), &class("proto tcp")), Vec::<String>::new());
+    assert_eq!(said(&class("udp, up"), &class("up,  proto 17")), Vec::<String>::new());
+}
+
+#[test]
+fn what_only_follows_from_above_is_said_there() {
+    let text = |up: &str, words: &str| {
+        format!("{}{words}[class.\"/s\"]\n{TABLE}", LINK.replace("\"20mbit\"", up))
+    };
+    let table: String =
+        (0..200).fold("id,addresses\n".to_owned(), |t, n| t + &format!("c{n},10.0.0.{n}\n"));
+    let change = |words| {
+        let (before, after) = (text("\"20mbit\"", ""), text("\"25mbit\"", words));
+        said_with((&before, &table), (&after, &table))
+    };
+    let shaped = "~ link office shaped to 100mbit down, 20mbit up -> 100mbit down, 25mbit up";
+    assert_eq!(change(""), [shaped]);
+    assert_eq!(change("enforce = \"queue\"\n"), [shaped, "~ link office enforce auto -> queue"]);
+    let words = "[class.\"/w\"]\nqueue = \"fifo\"\n[class.\"/w/x\"]\nmatch = \"tcp\"\n";
+    let (before, after) =
+        (format!("{LINK}{words}"), format!("{LINK}{words}").replace("fifo", "fair"));
+    assert_eq!(said(&before, &after), ["~ /w queue fifo -> fair"]);
+}
+
+#[test]
+fn a_long_list_of_moved_addresses_says_how_many_more() {
+    let text = format!("{LINK}[class.\"/s\"]\n{TABLE}");
+    let table = |shift: u32| {
+        (0..60).fold("id,addresses\n".to_owned(), |t, n| {
+            t + &format!("c{n},10.0.0.{}\n", (n + shift) % 60)
+        })
+    };
+    let said = said_with((&text, &table(0)), (&text, &table(1)));
+    assert_eq!(said.len(), 51, "{said:#?}");
+    assert_eq!(said[50], "~ ... and 10 more such changes");
 }

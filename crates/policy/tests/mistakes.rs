@@ -199,6 +199,39 @@ fn a_hundred_thousand_rows_with_three_bad_ones_are_three_problems() {
     assert_eq!(reading.plans[0].subscribers.len(), 99_997);
 }
 
+const SITES: &str = "[class.\"/s\"]\n[class.\"/s/n\"]\n[subscribers]\nfile = \"s.csv\"\n";
+
+#[test]
+fn a_row_that_was_set_aside_takes_nothing_from_the_next() {
+    let text = format!("{LINK}[subscribers]\nfile = \"s.csv\"\n");
+    let said = problems(
+        &text,
+        "id,addresses\n1,10.0.0.1\n2,10.0.0.1;10.0.0.2\n3,10.0.0.2\n3,10.0.0.4\n4,10.0.0.4\n",
+    );
+    assert_eq!(said.len(), 2, "{said:#?}");
+    assert!(said[0].contains(":3:1 set aside: 10.0.0.1 is already the address of line 2"));
+    assert!(said[1].contains(":5:1 set aside: the id \"3\" is the id of line 4"), "{said:#?}");
+}
+
+#[test]
+fn a_subscriber_cannot_have_the_path_of_a_class() {
+    let text = format!("{LINK}{SITES}");
+    let said =
+        problems(&text, "id,parent,addresses\nn,/s,10.0.0.1\nm,/s/,10.0.0.2\nk,/s/n/,10.0.0.3\n");
+    assert_eq!(said.len(), 1, "{said:#?}");
+    assert!(said[0].contains(":2:1 set aside: the id \"n\" is the name of a class"), "{said:#?}");
+}
+
+#[test]
+fn a_wrong_under_is_one_problem_and_not_one_per_row() {
+    let text = format!("{LINK}{SITES}under = \"/site\"\n");
+    let said = problems(&text, "id,parent,addresses\na,,10.0.0.1\nb,n,10.0.0.2\n");
+    assert!(said.len() == 1 && said[0].contains("there is no class \"/site\""), "{said:#?}");
+    let text = format!("{LINK}{SITES}under = \"/s/n\"\n");
+    let said = problems(&text, "id,parent,addresses\na,x,10.0.0.1\nb,,10.0.0.2\n");
+    assert!(said.len() == 1 && said[0].contains("leave the parent empty"), "{said:#?}");
+}
+
 #[test]
 fn what_is_not_text_is_said_with_its_place() {
     let source = Source::new("weir.toml", &b"[link.\xff]"[..]);
@@ -209,6 +242,219 @@ fn what_is_not_text_is_said_with_its_place() {
 fn an_empty_policy_asks_for_a_link() {
     assert!(problems("", "")[0].contains("has no link"));
     assert!(!plan(LINK, "").nodes.is_empty());
+}
+
+/// What is said of a class `/a` below a link without faults.
+fn said_of(words: &str) -> Vec<String> {
+    problems(&format!("{LINK}{words}"), "")
+}
+
+fn is_said(words: &str, part: &str) {
+    let said = said_of(words);
+    assert!(said.iter().any(|s| s.contains(part)), "{words}\nsaid: {said:#?}\nnot: {part}");
+}
+
+#[test]
+fn a_part_of_a_rate_that_is_said_for_the_other_direction_is_a_part_of_nothing() {
+    let b = "[class.\"/a/b\"]\nmatch = \"any\"\nrate = \"50%\"\n";
+    let part = "which says none for \"up\"";
+    is_said(&format!("[class.\"/a\"]\nrate = {{ down = \"10mbit\" }}\n{b}"), part);
+    is_said(
+        "[class.\"/a\"]\nmatch = \"any\"\neach = { by = \"lan-host\", rate = \"5%\" }\n",
+        "\"rate\" in \"each\" is a part of the rate of \"/a\", which says none",
+    );
+    // a rate that cannot be read is one problem, and so is a part of nothing
+    let said = said_of(&format!("[class.\"/a\"]\nrate = \"10mbits\"\n{b}"));
+    assert!(said.len() == 1 && said[0].contains("mbits"), "{said:#?}");
+    let c = b.replace("/a/b", "/a/b/c");
+    let said = said_of(&format!("[class.\"/a\"]\n[class.\"/a/b\"]\nrate = \"50%\"\n{c}"));
+    assert_eq!(said.len(), 1, "{said:#?}");
+}
+
+#[test]
+fn a_line_that_cannot_be_read_is_one_problem() {
+    let said = said_of(
+        "[class.\"/a\"]\nmatch = [\"lan 10.0.0.0/33\"]\n[class.\"/a/b\"]\nmatch = [\"any\"]\n\
+         [class.\"/c\"]\nmatch = [\"tcp\"]\n",
+    );
+    assert!(said.len() == 1 && said[0].contains("10.0.0.0/33"), "{said:#?}");
+}
+
+#[test]
+fn problems_do_not_hide_others() {
+    // of braces without bytes, also behind another problem
+    is_said("rat = 1\n[class.\"/a\"]\nmatch = { when = \"udp\" }\n", "needs its \"bytes\"");
+    for (by, kind) in [("by = \"hosts\", ", "kind = \"code\", "), ("", "")] {
+        let words = format!(
+            "[class.\"/a\"]\nmatch = \"any\"\neach = {{ {by}count = 0, v4 = 33 }}\n\
+             aqm = {{ {kind}target = \"5mms\", min = 3 }}\n"
+        );
+        for part in ["\"count\" cannot be 0", "\"v4\" cannot be 33", "5mms", "\"min\" is a number"]
+        {
+            is_said(&words, part);
+        }
+        assert_eq!(said_of(&words).len(), 6, "{:#?}", said_of(&words));
+    }
+    let said = problems(
+        "[class.\"/a\"]\nmatch = \"tcp\"\nrate = \"2mbit\"\nceil = \"1mbit\"\n\
+         [class.\"/b\"]\nlink = \"x\"\nmatch = \"tcp port 80\"\n",
+        "",
+    );
+    assert_eq!(said.len(), 3, "{said:#?}");
+    assert!(said.iter().any(|s| s.contains("guaranteed 2mbit")), "{said:#?}");
+    assert!(said.iter().any(|s| s.contains("never reached")), "{said:#?}");
+    assert!(problems("[link]\n", "")[0].contains("has no link"));
+}
+
+#[test]
+fn a_line_that_no_frame_satisfies_is_a_mistake() {
+    let group = "[group]\nsix = [\"2001:db8::/32\"]\n";
+    for line in [
+        "untagged, vlan 5",
+        "arp, lan 10.0.0.1",
+        "arp, tcp",
+        "arp, dscp ef",
+        "ipv4, lan 2001:db8::/32",
+        "ipv4, host six",
+        "ipv6, lan 10.0.0.0/8",
+        "lan 10.0.0.1, wan 2001:db8::1",
+        "icmp, port 80",
+        "proto 47, lan port 80",
+        "length 0-13",
+    ] {
+        let words = format!("{group}[class.\"/a\"]\nmatch = \"{line}\"\n");
+        is_said(&words, &format!("error: \"{line}\" never holds"));
+    }
+    for line in ["port +80", "vlan +5", "proto +6", "dscp +4", "mac +2:00:5e:10:00:01"] {
+        is_said(&format!("[class.\"/a\"]\nmatch = \"{line}\"\n"), "error");
+    }
+    for line in ["ipv6, host six", "length 0-14", "arp, mac 02:00:5e:10:00:01", "proto 17, port 1"]
+    {
+        let said = said_of(&format!("{group}[class.\"/a\"]\nmatch = \"{line}\"\n"));
+        assert_eq!(said, Vec::<String>::new());
+    }
+    let said =
+        said_of("[class.\"/a\"]\nmatch = \"vlan 1-7\"\n[class.\"/b\"]\nmatch = \"untagged\"\n");
+    assert_eq!(said, Vec::<String>::new(), "no frame has a tag and none");
+}
+
+#[test]
+fn what_is_promised_to_one_must_be_there() {
+    let class = |words: &str| format!("[class.\"/a\"]\nmatch = \"any\"\n{words}\n");
+    let each = |words: &str| format!("each = {{ by = \"lan-host\", {words} }}");
+    for (words, part) in [
+        (
+            format!("rate = \"1mbit\"\n{}", each("rate = \"2mbit\"")),
+            "2mbit down, and the class 1mbit",
+        ),
+        (
+            format!("ceil = \"1mbit\"\n{}", each("rate = \"2mbit\"")),
+            "2mbit down but may have 1mbit",
+        ),
+        (format!("ceil = \"1kbit\"\n{}", each("ceil = \"0.05%\"")), "comes to nothing"),
+        (
+            "ceil = \"1mbit\"\nsession = { min = \"2mbit\" }".to_owned(),
+            "each session gets at least 2mbit",
+        ),
+        ("session = { min = \"9tbit\", count = 2 }".to_owned(), "are 18tbit down"),
+        ("rate = \"_mbit\"".to_owned(), "the number cannot be read"),
+    ] {
+        is_said(&class(&words), part);
+    }
+    // few of them are there at once
+    let words = each("rate = \"1mbit\", count = 4000");
+    assert_eq!(said_of(&class(&format!("rate = \"5mbit\"\n{words}"))), Vec::<String>::new());
+    is_said(
+        "[class.\"/a\"]\nceil = \"1kbit\"\n[class.\"/a/b\"]\nmatch = \"any\"\nceil = \"0.05%\"\n",
+        "\"ceil\" of \"/a/b\" 0.05% of 1kbit down comes to nothing",
+    );
+}
+
+#[test]
+fn sums_of_guarantees_do_not_end_at_the_highest_rate() {
+    let link = LINK.replace("100mbit", "10tbit").replace("20mbit", "10tbit");
+    let two = |above: &str| {
+        format!(
+            "{link}{}[class.\"{above}/b\"]\nmatch = \"up\"\nrate = \"9tbit\"\n\
+             [class.\"{above}/c\"]\nmatch = \"down\"\nrate = \"9tbit\"\n",
+            if above.is_empty() { String::new() } else { format!("[class.\"{above}\"]\n") },
+        )
+    };
+    let said = problems(&two(""), "");
+    assert!(said.len() == 1 && said[0].contains("18tbit down, it has 10tbit"), "{said:#?}");
+    assert!(said[0].contains("take 8tbit off"), "{said:#?}");
+    let said = problems(&two("/a"), "");
+    assert!(said.len() == 1 && said[0].contains("\"/a\" is guaranteed 18tbit"), "{said:#?}");
+}
+
+#[test]
+fn a_row_that_asks_for_more_than_there_is_does_not_cost_the_class() {
+    let text = format!(
+        "{LINK}[class.\"/s\"]\nceil = \"5mbit\"\n{}under = \"/s\"\n",
+        "[subscribers]\nfile = \"s.csv\"\n"
+    );
+    let table = "id,addresses,down_rate\na,10.0.0.1,6mbit\nb,10.0.0.2,4mbit\n";
+    let said = problems(&text, table);
+    assert_eq!(said.len(), 1, "{said:#?}");
+    assert!(said[0].contains("2:1 set aside: \"a\" is guaranteed 6mbit down, and /s has 5mbit"));
+    let reading = reading(&text, table);
+    assert_eq!(reading.plans[0].subscribers.len(), 1);
+    let table = reading.policy.subscribers.unwrap();
+    assert_eq!((table.rows.len(), table.aside), (1, 1));
+}
+
+#[test]
+fn blocks_of_all_rules_are_counted() {
+    let blocks: Vec<String> =
+        (0..2_000u32).map(|n| format!("\"10.{}.{}.0/24\"", n / 200, n % 200)).collect();
+    let lines: Vec<String> = (0..1_100).map(|n| format!("\"lan g, wan port {n}\"")).collect();
+    let words = format!(
+        "[group]\ng = [{}]\n[class.\"/a\"]\nmatch = [{}]\n",
+        blocks.join(","),
+        lines.join(",")
+    );
+    is_said(&words, "has 2200000 address blocks in its match lines");
+}
+
+#[test]
+fn a_long_chain_of_groups_is_one_problem() {
+    let chain = |count: usize, name: &dyn Fn(usize) -> usize| {
+        let groups: String =
+            (1..count).map(|n| format!("g{:06} = [\"g{:06}\"]\n", name(n), name(n - 1))).collect();
+        format!("[group]\n{groups}g{:06} = [\"10.0.0.0/8\"]\n", name(0))
+    };
+    for (count, problems) in [(60_000, 1), (65, 1), (64, 0)] {
+        for name in [&(|n| n) as &dyn Fn(usize) -> usize, &|n| 60_000 - n] {
+            let said = said_of(&chain(count, name));
+            assert_eq!(said.len(), problems, "{said:#?}");
+            assert!(said.iter().all(|s| s.contains("more than 64 groups lie within each other")));
+        }
+    }
+}
+
+#[test]
+fn eight_raw_bytes_can_have_any_value() {
+    let words =
+        "[class.\"/a\"]\nmatch = { bytes = { at = 0, length = 8, value = 0xffffffffffffffff } }\n";
+    assert_eq!(said_of(words), Vec::<String>::new());
+}
+
+#[test]
+fn a_thousand_rules_beside_a_thousand_are_compared_once() {
+    // every rule is compared with every other, below parents of as many rules; worked out anew for
+    // every pair, this takes a minute
+    let mut words = String::new();
+    for (class, child, side) in [("a", "wan", "lan"), ("b", "wan", "lan")] {
+        let rules = |word: &str, from: usize| -> String {
+            (0..1_000).map(|n| format!("\"{word} port {}\", ", from + n)).collect()
+        };
+        let (own, below) = (rules(side, 1), rules(child, 1));
+        let dscp = if class == "a" { "dscp ef, " } else { "tcp, " };
+        let below = below.replace("\"wan", &format!("\"{dscp}wan"));
+        words += &format!("[class.\"/{class}\"]\nmatch = [{own}]\n");
+        words += &format!("[class.\"/{class}/c\"]\nmatch = [{below}]\n");
+    }
+    is_said(&words, "\"/b/c\" overlaps with \"/a");
 }
 
 proptest! {

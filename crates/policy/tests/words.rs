@@ -153,6 +153,36 @@ fn guarantees_under_weirs_allocator_fit_into_31_of_32_parts() {
 }
 
 #[test]
+fn the_31_parts_are_those_of_the_top_of_what_weirs_allocator_holds() {
+    let text = |link: &str, a: &str, b: &str, rate: &str| {
+        format!(
+            "{LINK}{link}\n[class.\"/a\"]\n{a}\n[class.\"/a/b\"]\n{b}\n\
+             [class.\"/a/b/c\"]\nmatch = \"any\"\nrate = {{ up = \"{rate}\" }}\n"
+        )
+    };
+    let weir = "enforce = \"weir\"";
+    let ten = format!("{weir}\nrate = {{ up = \"10mbit\" }}");
+    // 31/32 of 10 mbit are 9687.5 kbit; with a rate, and without one by the ceiling
+    let ceil = format!("{weir}\nceil = \"10mbit\"");
+    for a in [&ten, &ceil] {
+        assert_eq!(problems(&text("", a, "", "9687kbit"), ""), Vec::<String>::new(), "{a}");
+        let said = problems(&text("", a, "", "9688kbit"), "");
+        assert!(said.len() == 1 && said[0].contains("31/32"), "{said:?}");
+        assert!(said[0].contains("below \"/a\""), "{said:?}");
+    }
+    // below the top all of it can be promised, and to write an inherited word again changes nothing
+    let all = "rate = { up = \"9mbit\" }";
+    for b in [all.to_owned(), format!("{weir}\n{all}")] {
+        assert_eq!(problems(&text("", &ten, &b, "9mbit"), ""), Vec::<String>::new(), "{b}");
+        assert_eq!(problems(&text(weir, &ten, &b, "9mbit"), ""), Vec::<String>::new(), "{b}");
+    }
+    assert_eq!(problems(&text(weir, &ten, "", "10mbit"), ""), Vec::<String>::new());
+    // what lies below another kind is a top again
+    let again = text(weir, "enforce = \"queue\"", &ten, "10mbit");
+    assert!(problems(&again, "").iter().any(|s| s.contains("31/32")));
+}
+
+#[test]
 fn who_has_no_rate_weighs_a_hundredth_of_the_parent_at_least() {
     let text = format!(
         "{LINK}[class.\"/a\"]\nmatch = \"up\"\nrate = \"100%\"\n\

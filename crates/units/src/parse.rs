@@ -77,7 +77,11 @@ pub(crate) fn decimal<'t>(
         .unwrap_or(trimmed.len());
     let (number, unit) = trimmed.split_at(end);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
+    let has_digits = number.bytes().any(|b| b.is_ascii_digit());
+    // a line under a number divides digits, as in 1_000
+    let divides = |part: &str| part.split('_').all(|digits| !digits.is_empty());
+    let divided = |part: &str| !part.contains('_') || divides(part);
+    if fraction.contains('.') || !has_digits || !divided(whole) || !divided(fraction) {
         let why = if trimmed.starts_with('-') {
             "it is negative"
         } else if number.is_empty() {

@@ -123,6 +123,8 @@ mod tests {
             ("10 gbit", 10_000_000_000),
             ("64bit", 64),
             ("1.544Mbit/s", 1_544_000),
+            ("1_500kbit", 1_500_000),
+            (".5kbit", 500),
         ] {
             assert_eq!(text.parse::<Rate>().unwrap().bps(), bits, "{text}");
         }
@@ -137,6 +139,10 @@ mod tests {
             ("fast", "number"),
             ("99999999999gbit", "large"),
             ("1.2.3mbit", "number"),
+            ("_mbit", "number"),
+            ("._mbit", "number"),
+            ("1_mbit", "number"),
+            (".mbit", "number"),
             ("0.00000000000000000000000000000000000000000000000001mbit", "digits"),
         ] {
             let error = text.parse::<Rate>().unwrap_err().to_string();

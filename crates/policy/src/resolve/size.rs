@@ -1,0 +1,34 @@
+//! How large a plan may be.
+
+use weir_units::limits;
+
+use crate::plan::{Kind, Plan};
+use crate::problem::{Place, Problems};
+
+/// Whether a plan is larger than the engine takes.
+pub(crate) fn check_size(plan: &Plan, place: Place, problems: &mut Problems) {
+    let each = plan.nodes.iter().map(|n| match &n.kind {
+        Kind::Each(each) => each.count as usize,
+        _ => 0,
+    });
+    let nodes = plan.nodes.len() + each.sum::<usize>();
+    let rules: usize = plan.asked.iter().map(|a| a.rules.len()).sum();
+    let raw = plan.asked.iter().flat_map(|a| &a.rules).filter(|r| r.when.raw.is_some()).count();
+    let sets =
+        plan.asked.iter().flat_map(|a| &a.rules).flat_map(|rule| {
+            [&rule.when.lan, &rule.when.wan, &rule.when.host].into_iter().flatten()
+        });
+    let blocks: usize = sets.map(|set| set.blocks().len()).sum();
+    for (what, is, most) in [
+        ("classes, subscribers and leaves made at run time", nodes, limits::CLASSES),
+        ("match lines", rules, limits::RULES),
+        ("address blocks in its match lines", blocks, limits::PREFIXES),
+        ("raw byte matches", raw, limits::RAW_MATCHES),
+    ] {
+        if is > most {
+            let what =
+                format!("link \"{}\" has {is} {what}, and at most {most} are possible", plan.name);
+            problems.error(place, what, "merge some, or split the link over several boxes");
+        }
+    }
+}

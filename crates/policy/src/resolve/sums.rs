@@ -1,0 +1,141 @@
+//! What is promised must be there: below a class, below the link, to sessions.
+
+use weir_units::Rate;
+
+use super::Build;
+use crate::amount::Both;
+use crate::class::Class;
+use crate::leaf::Session;
+use crate::problem::Place;
+
+/// What is promised, in bits per second: a sum can be more than any rate.
+pub(super) type Promise = Both<u128>;
+
+pub(super) fn add(a: Promise, b: Promise) -> Promise {
+    a.zip(b).map(|(a, b)| a.saturating_add(b))
+}
+
+pub(super) fn of(rate: Both<Rate>) -> Promise {
+    rate.map(|rate| u128::from(rate.bps()))
+}
+
+/// What a class promises: what it says, or else what its children are promised.
+pub(super) fn of_class(said: Both<Option<Rate>>, promised: Promise) -> Promise {
+    said.zip(promised).map(|(said, promised)| said.map_or(promised, |r| u128::from(r.bps())))
+}
+
+/// A promise as a rate, as far as rates go.
+pub(super) fn rate(bits: u128) -> Rate {
+    Rate::from_bps(u64::try_from(bits).unwrap_or(u64::MAX))
+}
+
+/// A promise in words, also one that is more than any rate.
+fn say(bits: u128) -> String {
+    const TERA: u128 = 1_000_000_000_000;
+    if bits <= u128::from(Rate::MAX.bps()) {
+        return rate(bits).to_string();
+    }
+    let text = format!("{}.{:012}", bits / TERA, bits % TERA);
+    format!("{}tbit", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// Whose children are promised something.
+pub(super) struct Owner {
+    pub(super) name: String,
+    pub(super) place: Both<Place>,
+    /// Whether it is the top of what weir's allocator holds to its rates.
+    pub(super) allocates: bool,
+}
+
+impl Build<'_> {
+    pub(super) fn check_class(
+        &mut self,
+        class: &Class,
+        said: Both<Option<Rate>>,
+        ceil: Both<Rate>,
+        promised: Promise,
+        allocates: bool,
+    ) {
+        let places = class.rate.zip(class.ceil);
+        let place = places.map(|(rate, ceil)| rate.or(ceil).map_or(class.place, |at| at.place));
+        let promise = of_class(said, promised);
+        let above = promise.zip(ceil).map(|(promise, ceil)| promise > u128::from(ceil.bps()));
+        let all = promise.zip(ceil).zip(place.zip(above));
+        for (direction, ((promise, ceil), (place, above))) in all.named() {
+            if *above {
+                let what = format!(
+                    "\"{}\" is guaranteed {} {direction} but can have {ceil} at most",
+                    class.path,
+                    say(*promise)
+                );
+                let help = "lower the rate, or raise its ceil or that of a class above";
+                self.problems.error(*place, what, help);
+                break;
+            }
+        }
+        let owner = Owner { name: format!("\"{}\"", class.path), place, allocates };
+        // a class without a rate promises what its children do; that it is too much has been said
+        let whole = said.zip(ceil).map(|(said, ceil)| said.unwrap_or(ceil));
+        let unsaid = said.map(|said| said.is_none()).zip(above).map(|(none, above)| none && above);
+        let promised = promised.zip(unsaid).map(|(bits, unsaid)| if unsaid { 0 } else { bits });
+        self.check_promise(&owner, whole, promised);
+        if let Some(session) = &class.leaf.session {
+            self.check_session(class, session, ceil);
+        }
+    }
+
+    fn check_session(&mut self, class: &Class, session: &Session, ceil: Both<Rate>) {
+        for (direction, (min, ceil)) in session.min.zip(ceil).named() {
+            let Some(min) = min else { continue };
+            let count = session.count.unwrap_or(1);
+            let sum = u128::from(min.bps()) * u128::from(count);
+            if sum > u128::from(ceil.bps()) {
+                let path = &class.path;
+                let (what, help) = if session.count.is_some() {
+                    let what = format!(
+                        "{count} sessions of at least {min} are {} {direction}, and \"{path}\" \
+                         has {ceil} at most",
+                        say(sum)
+                    );
+                    (what, "lower \"count\" or \"min\", or raise the ceil")
+                } else {
+                    let what = format!(
+                        "each session gets at least {min} {direction}, and \"{path}\" has {ceil} \
+                         at most"
+                    );
+                    (what, "lower \"min\", or raise the ceil")
+                };
+                self.problems.error(session.place, what, help);
+                return;
+            }
+        }
+    }
+
+    /// What children are promised must fit into what their parent has. At the top of what weir's
+    /// allocator holds it must fit into 31/32 of that, because the virtual queue that acts there
+    /// holds back up to 1/32; the levels below share what the queue lets through.
+    pub(super) fn check_promise(&mut self, owner: &Owner, whole: Both<Rate>, promised: Promise) {
+        let Owner { name, place, allocates } = owner;
+        for (direction, (place, (whole, promised))) in place.zip(whole.zip(promised)).named() {
+            let admitted = match allocates {
+                true => whole.minus(Rate::from_bps(whole.bps().div_ceil(32))),
+                false => *whole,
+            };
+            let Some(over) =
+                promised.checked_sub(u128::from(admitted.bps())).filter(|over| *over > 0)
+            else {
+                continue;
+            };
+            let mut what = format!(
+                "the classes below {name} are promised {} {direction}, it has {whole}",
+                say(*promised)
+            );
+            if *allocates {
+                what += &format!(" and enforce = \"weir\" admits 31/32 of it, {admitted}");
+            }
+            let help = format!("take {} off their rates, or raise its own", say(over));
+            self.problems.error(*place, what, help);
+            return;
+        }
+    }
+}
