@@ -11,7 +11,6 @@ use weir_engine::{Engine, Report};
 use weir_io::{Capture, PcapWriter};
 use weir_packet::{Build, Side};
 use weir_policy::Plan;
-use weir_units::Bytes;
 
 use crate::out::{Out, problem};
 use crate::{explain, files, problems, replay};
@@ -73,7 +72,10 @@ fn tour(folder: &Path, out: &mut Out) -> Result<(), String> {
     out.line("   sends more than the 20 Mbit/s uplink carries from second 5 to 15");
     typed(out, &format!("weir replay {} --policy {}", evening.display(), home.display()));
     out.flush();
-    evening_replayed(&evening, &reading.plans[plan], out)?;
+    let bare = HOME.find("\n# Calls").map_or(HOME, |end| &HOME[..end]);
+    let bare = files::policy(&write("no-classes.toml", bare.as_bytes())?)?;
+    let bare = bare.plans.first().ok_or("the demo's policy is at fault")?;
+    evening_replayed(&evening, bare, &reading.plans[plan], out)?;
 
     out.line("");
     out.line(&format!(
@@ -130,50 +132,66 @@ impl Line {
     }
 }
 
-fn evening_replayed(evening: &Path, plan: &Plan, out: &mut Out) -> Result<(), String> {
+/// One run of the evening under a policy.
+fn play(evening: &Path, plan: &Plan, lines: &mut [Line]) -> Result<(replay::Run, Report), String> {
     let name = evening.display().to_string();
     let file = fs::File::open(evening).map_err(|e| format!("{name}: {}", files::why(&e)))?;
     let capture =
         Capture::open(std::io::BufReader::new(file)).map_err(|e| format!("{name}: {e}"))?;
-    let mut lines = [
-        Line::new("/", Side::Lan),
-        Line::new("/calls", Side::Lan),
-        Line::new("/backup", Side::Lan),
-        Line::new("/", Side::Wan),
-    ];
     let mut look = |_, engine: &Engine| {
         let report = Report::of(engine, plan);
         lines.iter_mut().for_each(|line| line.look(&report));
     };
     let player = replay::Player::new(plan, 1_000, 1, &[])?;
     let (run, engine) = player.watched_by(&mut look).play(capture);
-    let report = Report::of(&engine, plan);
+    Ok((run, Report::of(&engine, plan)))
+}
+
+fn evening_replayed(evening: &Path, bare: &Plan, plan: &Plan, out: &mut Out) -> Result<(), String> {
+    let mut together = [Line::new("/", Side::Lan)];
+    let (_, without) = play(evening, bare, &mut together)?;
+    let mut lines = [
+        Line::new("/", Side::Lan),
+        Line::new("/calls", Side::Lan),
+        Line::new("/backup", Side::Lan),
+        Line::new("/", Side::Wan),
+    ];
+    let (run, report) = play(evening, plan, &mut lines)?;
+    let name = evening.display().to_string();
     replay::lines(&name, plan, &run, &report).iter().for_each(|line| out.line(line));
     out.line("");
     out.line("second by second, each bar from zero to the number behind it:");
     for (name, values, unit) in [
         ("uplink, rate", &lines[0].rates, "mbit/s"),
         ("backup up, rate", &lines[2].rates, "mbit/s"),
-        ("call up, rate", &lines[1].rates, "mbit/s"),
+        ("backup up, delay", &lines[2].delays, "ms"),
         ("call up, delay", &lines[1].delays, "ms"),
+        ("with no classes", &together[0].delays, "ms"),
         ("downlink, rate", &lines[3].rates, "mbit/s"),
     ] {
         out.line(&bars(name, values, unit));
     }
-    let lost =
-        report.rows.iter().find(|r| r.path == "/calls").map(|r| r.from(Side::Lan).dropped_in_all());
-    let lost = lost.unwrap_or_default();
+    let lost = |report: &Report, path: &str| {
+        let row = report.rows.iter().find(|r| r.path == path);
+        row.map_or(0, |r| r.from(Side::Lan).dropped_in_all().frames)
+    };
+    let longest = |report: &Report, path: &str| {
+        let row = report.rows.iter().find(|r| r.path == path);
+        let ns = row.map_or(0, |r| r.from(Side::Lan).delay.max_ns);
+        format!("{}.{} ms", ns / 1_000_000, ns / 100_000 % 10)
+    };
     out.line("");
     out.line(&format!(
-        "While the backup runs, the call waits in the same queue and loses {} frames ({}).",
-        lost.frames,
-        Bytes::new(lost.bytes)
+        "With no classes the call waits in one queue with the backup, up to {}, and loses with it",
+        longest(&without, "/")
     ));
-    out.line("The policy gives it a class that goes first (/calls, realtime). Holding classes to");
-    out.line(
-        "their words is the work of the tree, which is not in this version: the table above is the",
-    );
-    out.line("picture without it.");
+    out.line(&format!(
+        "({} frames in all). With this policy it waits {} at most and loses {}; the backup fills",
+        lost(&without, "/"),
+        longest(&report, "/calls"),
+        lost(&report, "/calls")
+    ));
+    out.line("the line.");
     Ok(())
 }
 

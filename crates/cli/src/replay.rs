@@ -107,10 +107,12 @@ pub(crate) fn lines(name: &str, plan: &Plan, run: &Run, report: &Report) -> Vec<
     let mut lines = vec![
         format!("{name}: {} frames in {}", grouped(run.frames), seconds(came)),
         format!(
-            "link {}: {} down, {} up, each one queue in the order of arrival",
+            "link {}: {} down, {} up; delay is mean / longest",
             plan.name, plan.nodes[0].shares.down.rate, plan.nodes[0].shares.up.rate
         ),
-        "classes are counted and not yet held to their rates; delay is mean / longest".to_owned(),
+        "classes are held to rate, ceil, weight, priority, limit; not done yet: queue = \"fair\","
+            .to_owned(),
+        "aqm, session, tcp, ecn, dscp, police, enforce".to_owned(),
         String::new(),
     ];
     let mut table = Table::new(&[

@@ -115,10 +115,10 @@ impl Engine {
     /// call returns; frames that wait stay in their order, those of classes that are gone go to the
     /// link's default leaf.
     ///
-    /// The first call writes the nodes that differ, sorts the children of their parents anew and moves
-    /// the frames of leaves that are gone; each call closes the books of 4 096 of these. Call again
-    /// until it returns `true`. What was replaced stays in `change`, to be freed off the packet
-    /// thread.
+    /// The first call writes the nodes that differ, sorts the children of their parents anew and
+    /// moves the frames of leaves that are gone; each call closes the books of 4 096 of these. Call
+    /// again until it returns `true`. What was replaced stays in `change`, to be freed off the
+    /// packet thread.
     #[must_use = "call again until it is done"]
     pub fn apply(&mut self, now: Instant, change: &mut Change) -> bool {
         if let Some(index) = change.index.take() {

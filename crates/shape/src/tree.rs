@@ -19,7 +19,7 @@ use weir_packet::{Frame, Label, Reason};
 use weir_units::limits::TREE_DEPTH;
 use weir_units::{Bytes, Instant, Pace, Rate, Span};
 
-use crate::{Link, Waiting};
+use crate::Link;
 use heap::{Entry, Heap};
 use interior::{Interior, Next};
 use longest::Longest;
@@ -29,6 +29,7 @@ use store::Store;
 
 pub use edit::Edit;
 pub use spec::{NodeSpec, Spec};
+pub use store::Waiting;
 
 /// The number of the link itself.
 pub const LINK: u32 = 0;
@@ -85,8 +86,8 @@ impl Tree {
         self.order.leaf(label)
     }
 
-    /// Lets a frame wait in the leaf that its label names. Where too many wait in all leaves together, the
-    /// first frame of the longest queue has to go and comes back.
+    /// Lets a frame wait in the leaf that its label names. Where too many wait in all leaves
+    /// together, the first frame of the longest queue has to go and comes back.
     ///
     /// # Errors
     /// The leaf is full (or there is none of this number): the frame itself comes back.
@@ -114,8 +115,8 @@ impl Tree {
         Ok(if self.waiting > self.most { self.longest_pays() } else { None })
     }
 
-    /// The longest queue gives its first frame. A leaf that is empty thereby stays a child of its parent
-    /// until its turn comes.
+    /// The longest queue gives its first frame. A leaf that is empty thereby stays a child of its
+    /// parent until its turn comes.
     fn longest_pays(&mut self) -> Option<Waiting> {
         let leaf = self.longest.leaf()?;
         let chain = &mut self.nodes[leaf as usize].leaf.chain;
@@ -222,7 +223,8 @@ impl Tree {
         }
     }
 
-    /// A node that has something to send becomes a child of its parent, unless its ceiling forbids it.
+    /// A node that has something to send becomes a child of its parent, unless its ceiling forbids
+    /// it.
     #[inline]
     fn wake_one(&mut self, now: Instant, number: u32) -> bool {
         let node = &mut self.nodes[number as usize];

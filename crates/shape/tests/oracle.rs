@@ -323,8 +323,8 @@ proptest! {
         World::new(&case).compare(12_000)?;
     }
 
-    /// No frame is lost when the tree becomes another one under load, and it is as exact as one that
-    /// was always so.
+    /// No frame is lost when the tree becomes another one under load, and it is as exact as one
+    /// that was always so.
     #[test]
     fn a_tree_that_was_changed_is_as_good_as_a_new_one(
         cases in prop::collection::vec(case(MOST), 2..5),

@@ -1,6 +1,6 @@
-//! From one tree to another while frames wait: made off the packet thread by comparing two specs, put
-//! into effect between two frames. Only nodes that differ are written, and only the parents of such
-//! nodes and those above them sort their children anew.
+//! From one tree to another while frames wait: made off the packet thread by comparing two specs,
+//! put into effect between two frames. Only nodes that differ are written, and only the parents of
+//! such nodes and those above them sort their children anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -156,8 +156,8 @@ fn ceilings(spec: &Spec) -> BTreeMap<u32, Option<Rate>> {
 }
 
 impl Tree {
-    /// Puts an edit into effect. `successor` says which leaf takes the frames of a leaf that is gone;
-    /// `moved` is told of each of these frames, with the label that it has from now on.
+    /// Puts an edit into effect. `successor` says which leaf takes the frames of a leaf that is
+    /// gone; `moved` is told of each of these frames, with the label that it has from now on.
     ///
     /// What was replaced stays in `edit`, to be freed elsewhere. Nothing is allocated here.
     pub fn apply(

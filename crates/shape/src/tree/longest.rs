@@ -1,6 +1,6 @@
-//! Which queue is the longest, to a factor of two: leaves lie in rings by the power of two of how much
-//! waits in them, so that the answer takes no search. When the memory for frames is used up, the
-//! longest queue pays, and not whoever comes next.
+//! Which queue is the longest, to a factor of two: leaves lie in rings by the power of two of how
+//! much waits in them, so that the answer takes no search. When the memory for frames is used up,
+//! the longest queue pays, and not whoever comes next.
 
 /// No leaf.
 const NONE: u32 = u32::MAX;
@@ -102,7 +102,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_queue_is_more_than_twice_as_long(steps in prop::collection::vec((0u32..8, 0u32..2_000), 1..300)) {
+        fn no_queue_is_more_than_twice_as_long(
+            steps in prop::collection::vec((0u32..8, 0u32..2_000), 1..300),
+        ) {
             let mut longest = Longest::with_capacity(8);
             let mut queues = [0u32; 8];
             for (leaf, frames) in steps {

@@ -1,5 +1,5 @@
-//! Frames of one connection never overtake each other: while some of them wait in a leaf, the next ones
-//! join them there, also if the rules (or a new policy) would now send them elsewhere.
+//! Frames of one connection never overtake each other: while some of them wait in a leaf, the next
+//! ones join them there, also if the rules (or a new policy) would now send them elsewhere.
 
 use weir_packet::{Flow, Label};
 

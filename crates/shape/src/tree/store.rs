@@ -1,14 +1,23 @@
-//! Where frames wait: one place per buffer of the pool, so that a frame's buffer number is its place
-//! and a queue is a chain of them. Every queue may be as long as the pool, and none costs memory
-//! while it is empty.
+//! Where frames wait: one place per buffer of the pool, so that a frame's buffer number is its
+//! place and a queue is a chain of them. Every queue may be as long as the pool, and none costs
+//! memory while it is empty.
 
 use weir_packet::{Frame, Label};
 use weir_units::Instant;
 
-use crate::Waiting;
-
 /// No place.
 const NONE: u32 = u32::MAX;
+
+/// A frame that waits.
+#[derive(Debug)]
+pub struct Waiting {
+    /// The frame.
+    pub frame: Frame,
+    /// What is known about it.
+    pub label: Label,
+    /// When it came.
+    pub since: Instant,
+}
 
 /// The places of all frames that may wait.
 #[derive(Debug)]
