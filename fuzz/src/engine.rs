@@ -64,10 +64,11 @@ fn plan(choice: u8) -> Plan {
         "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"{0}mbit\"\nup = \"{0}mbit\"\n\
          [class.\"/a\"]\nmatch = \"dscp ef\"\n[class.\"/h{1}\"]\nmatch = \"udp\"\n\
          each = {{ by = \"lan-host\", count = 2, age = \"1ms\" }}\n\
-         [class.\"/b\"]\nmatch = [\"tcp\", \"length 0-{choice}\"]\n[class.\"/b/c\"]\n\
+         [class.\"/b\"]\nmatch = [\"tcp\", \"length 0-{2}\"]\n[class.\"/b/c\"]\n\
          match = {{ when = \"tcp\", bytes = {{ at = \"payload 0\", value = {choice} }} }}\n",
         u32::from(choice & 31) + 1,
         choice & 3,
+        u32::from(choice) + 60,
     );
     let reading = read(Source::new("p", text), &mut |_| Err(String::new())).expect("is text");
     reading.plans.into_iter().next().expect("the policy is right")
