@@ -4,7 +4,7 @@
 use crate::{Done, count, near, shell};
 
 /// What `weir bench` can measure.
-const KNOWN: [&str; 2] = ["classify", "policy"];
+const KNOWN: [&str; 3] = ["classify", "policy", "sched"];
 
 pub(crate) fn run(arguments: &[String]) -> Done {
     if arguments.first().is_some_and(|a| a == "--count") {

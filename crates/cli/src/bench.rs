@@ -4,6 +4,7 @@
 
 mod classify;
 mod policy;
+mod sched;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,6 +27,8 @@ pub(crate) struct Args {
 enum What {
     /// Who a frame belongs to: frames of known flows, of new flows, and reading headers
     Classify(classify::Args),
+    /// Who sends next: the tree of classes alone
+    Sched(sched::Args),
     /// Reading and checking a policy with its table of subscribers
     Policy(policy::Args),
 }
@@ -33,6 +36,7 @@ enum What {
 pub(crate) fn run(args: &Args) -> ExitCode {
     match &args.what {
         What::Classify(args) => classify::run(args),
+        What::Sched(args) => sched::run(args),
         What::Policy(args) => policy::run(args),
     }
 }

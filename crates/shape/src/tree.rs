@@ -263,6 +263,15 @@ impl Tree {
         self.timer.first().map(|first| free.max(Instant::from_ns(first.key)))
     }
 
+    /// Bytes of memory that the nodes take, those of frames apart.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let nodes = self.nodes.len() * size_of::<Node>();
+        let places = self.interiors.len() * size_of::<Option<Box<Interior>>>();
+        let interiors = self.interiors.iter().flatten().map(|i| i.bytes());
+        nodes + places + interiors.sum::<usize>() + self.timer.bytes() + self.longest.bytes()
+    }
+
     /// How many frames wait.
     #[must_use]
     pub const fn len(&self) -> usize {

@@ -31,6 +31,10 @@ impl Heap {
         self.entries.first().copied()
     }
 
+    pub(crate) fn bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry>()
+    }
+
     /// Keeps the entries that `wanted` says.
     pub(crate) fn retain(&mut self, wanted: impl FnMut(&Entry) -> bool) {
         let mut kept = std::mem::take(&mut self.entries);

@@ -133,6 +133,11 @@ impl Interior {
         (interior, shares)
     }
 
+    pub(crate) fn bytes(&self) -> usize {
+        let groups = self.groups.iter().map(|g| size_of::<Group>() + g.heap.bytes());
+        size_of::<Interior>() + groups.sum::<usize>() + self.owed.bytes()
+    }
+
     /// Whether any child has something to send.
     #[inline]
     pub(crate) fn is_active(&self) -> bool {
@@ -287,8 +292,11 @@ impl Interior {
         // a child that is alone takes virtual time along by itself
         self.per_byte = 0;
         if self.active > 1 {
-            let per_byte = (u128::from(self.total_weight) << UNIT) / u128::from(self.active_weight);
-            self.per_byte = u64::try_from(per_byte).unwrap_or(u64::MAX);
+            // weights of more than 2^48 in all lose bits that do not matter; a wide division would
+            // cost more than everything else here
+            let spare = self.total_weight.leading_zeros().min(UNIT);
+            let whole = self.total_weight << spare;
+            self.per_byte = (whole / (self.active_weight >> (UNIT - spare)).max(1)).max(1);
         }
     }
 }

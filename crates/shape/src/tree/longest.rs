@@ -43,6 +43,10 @@ impl Longest {
         self.links[..old.links.len()].copy_from_slice(&old.links);
     }
 
+    pub(crate) fn bytes(&self) -> usize {
+        self.links.len() * size_of::<Links>()
+    }
+
     /// A leaf has so many frames now.
     #[inline]
     pub(crate) fn set(&mut self, leaf: u32, frames: u32) {
