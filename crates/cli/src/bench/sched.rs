@@ -1,7 +1,7 @@
-//! Who sends next, measured: the tree alone, with frames of 64 bytes and leaves drawn uniformly. Virtual
-//! time advances as a link of 100 Gbit/s would. `idle`: a burst goes in and out again. `backlog`: frames
-//! stand in every leaf, as many leave as come. `binding`: every leaf has a ceiling, half of what is
-//! offered passes.
+//! Who sends next, measured: the tree alone, with frames of 64 bytes and leaves drawn uniformly.
+//! Virtual time advances as a link of 100 Gbit/s would. `idle`: a burst goes in and out again.
+//! `backlog`: frames stand in every leaf, as many leave as come. `binding`: every leaf has a
+//! ceiling, half of what is offered passes.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -19,7 +19,8 @@ pub(crate) struct Args {
     /// Leaves
     #[arg(long, default_value_t = 4_096, value_parser = within(1..=1_048_576))]
     leaves: u32,
-    /// Levels below the link: 1 are leaves alone, 2 tops and leaves, 3 nodes of 16 leaves between them
+    /// Levels below the link: 1 are leaves alone, 2 tops and leaves, 3 nodes of 16 leaves between
+    /// them
     #[arg(long, default_value_t = 3, value_parser = within(1..=3))]
     levels: u32,
     /// Nodes right below the link

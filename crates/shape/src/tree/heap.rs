@@ -89,32 +89,45 @@ impl Heap {
     /// Puts `entry` in the place of the first and lets it go down to where it belongs.
     #[inline]
     fn sink(&mut self, entry: Entry) {
+        let entries = &mut self.entries[..];
         let mut at = 0;
         loop {
             let from = at * 4 + 1;
-            let Some(below) = self.entries.get(from..) else { break };
-            let Some((least, found)) = least(&below[..below.len().min(4)]) else { break };
+            let least = match entries.get(from..from + 4) {
+                Some(&[a, b, c, d]) => {
+                    // two rounds of a tournament: no step waits for more than one other
+                    let (ab, cd) = (from + later(a, b), from + 2 + later(c, d));
+                    if before(entries[cd].key, entries[ab].key) { cd } else { ab }
+                }
+                _ => match least(entries.get(from..).unwrap_or_default()) {
+                    Some(least) => from + least,
+                    None => break,
+                },
+            };
+            let found = entries[least];
             if !before(found.key, entry.key) {
                 break;
             }
-            self.entries[at] = found;
-            at = from + least;
+            entries[at] = found;
+            at = least;
         }
-        if let Some(place) = self.entries.get_mut(at) {
+        if let Some(place) = entries.get_mut(at) {
             *place = entry;
         }
     }
 }
 
+/// 1 if the second is before the first, else 0.
 #[inline]
-fn least(entries: &[Entry]) -> Option<(usize, Entry)> {
-    let mut best = (0, *entries.first()?);
-    for (at, entry) in entries.iter().enumerate().skip(1) {
-        if before(entry.key, best.1.key) {
-            best = (at, *entry);
-        }
-    }
-    Some(best)
+fn later(a: Entry, b: Entry) -> usize {
+    usize::from(before(b.key, a.key))
+}
+
+/// The place of the least of a few.
+#[inline]
+fn least(entries: &[Entry]) -> Option<usize> {
+    let places = 0..entries.len();
+    places.reduce(|best, at| if before(entries[at].key, entries[best].key) { at } else { best })
 }
 
 #[cfg(test)]
