@@ -84,9 +84,9 @@ impl Planner {
         let mut layout = Layout::default();
         let mut kept = BTreeSet::new();
         let mut parted = Vec::new();
-        let renamed: BTreeSet<&str> = plan.nodes.iter().filter_map(|n| n.was.as_deref()).collect();
+        let renamed = Renamed::of(plan);
         for (node, id) in plan.nodes.iter().zip(0 as NodeId..) {
-            let before = self.before(node.path.as_ref(), node.was.as_deref(), plan, &renamed);
+            let before = self.before(&node.path, &renamed);
             let before = before.filter(|before| !kept.contains(&before.slot));
             let slot = match before {
                 Some(before) => before.slot,
@@ -149,27 +149,20 @@ impl Planner {
 
     /// What the class had before: by its path, by the path it says it had, or by that of a class
     /// above.
-    fn before(
-        &self,
-        path: &str,
-        was: Option<&str>,
-        plan: &Plan,
-        renamed: &BTreeSet<&str>,
-    ) -> Option<&Held> {
+    fn before(&self, path: &str, renamed: &Renamed<'_>) -> Option<&Held> {
         if let Some(held) = self.held.get(path) {
             return Some(held);
         }
-        if let Some(held) = was.and_then(|was| self.held.get(was)) {
+        if let Some(held) = renamed.was.get(path).and_then(|was| self.held.get(*was)) {
             return Some(held);
         }
         let mut prefix = path;
         while let Some(at) = prefix.rfind('/').filter(|&at| at > 0) {
             prefix = &path[..at];
-            let above = plan.nodes.iter().find(|n| &*n.path == prefix && n.was.is_some());
-            if let Some(was) = above.and_then(|n| n.was.as_deref()) {
+            if let Some(was) = renamed.was.get(prefix) {
                 let old = format!("{was}{}", &path[at..]);
                 // unless another class says that it was that one
-                return self.held.get(old.as_str()).filter(|_| !renamed.contains(old.as_str()));
+                return self.held.get(old.as_str()).filter(|_| !renamed.taken.contains(&*old));
             }
         }
         None
@@ -185,6 +178,22 @@ impl Planner {
             gone.extend(ranges.filter(|r| !kept.contains(&r.start)));
         }
         merge(gone)
+    }
+}
+
+/// What the classes of a plan say that they were.
+struct Renamed<'p> {
+    /// The old path by the new.
+    was: BTreeMap<&'p str, &'p str>,
+    /// The old paths.
+    taken: BTreeSet<&'p str>,
+}
+
+impl<'p> Renamed<'p> {
+    fn of(plan: &'p Plan) -> Renamed<'p> {
+        let pairs = plan.nodes.iter().filter_map(|n| Some((&*n.path, n.was.as_deref()?)));
+        let was: BTreeMap<&str, &str> = pairs.collect();
+        Renamed { taken: was.values().copied().collect(), was }
     }
 }
 
