@@ -91,7 +91,6 @@ impl Figures {
     /// Prints the table and writes the medians as JSON.
     pub(crate) fn show(&self, title: &str, json: Option<&Path>) -> ExitCode {
         let mut out = Out::new();
-        out.line(title);
         let mut table = Table::new(&["metric", "median", "least"]);
         let mut metrics = Map::new();
         for (at, name) in self.names.iter().enumerate() {
@@ -102,9 +101,8 @@ impl Figures {
         let text = format!("{:#}\n", json!({ "metrics": metrics }));
         match json {
             Some(file) if file.as_os_str() == "-" => {
-                let mut only = Out::new();
-                only.text(&text);
-                return only.end();
+                out.text(&text);
+                return out.end();
             }
             Some(file) => {
                 if let Err(error) = std::fs::write(file, text) {
@@ -113,6 +111,7 @@ impl Figures {
             }
             None => {}
         }
+        out.line(title);
         table.lines().iter().for_each(|line| out.line(line));
         out.end()
     }

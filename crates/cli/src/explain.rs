@@ -10,7 +10,7 @@ use weir_policy::{Plan, Reading};
 use weir_units::Instant;
 
 use crate::out::{Out, problem};
-use crate::{Port, files, problems};
+use crate::{Port, files, pending, problems};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -62,7 +62,9 @@ pub(crate) fn trace(
     let config = Config { queue_frames: 1, flows: 8, seed: 0 };
     let engine = Engine::new(config, Pool::new(1, 1), change, Instant::ZERO);
     let trace = engine.trace(plan, side, bytes);
-    Ok(trace.words(plan, |place| reading.position(place)))
+    let mut lines = trace.words(plan, |place| reading.position(place));
+    lines.extend(pending::of(plan).map(|line| format!("({line})")));
+    Ok(lines)
 }
 
 /// Reads a policy that is to be used, and finds the link. Rows that were set aside are said; the

@@ -9,6 +9,7 @@ mod explain;
 mod files;
 mod fmt;
 mod out;
+mod pending;
 mod problems;
 mod replay;
 mod sides;

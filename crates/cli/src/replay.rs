@@ -17,7 +17,7 @@ use weir_units::{Instant, Prefix, Rate, Span};
 
 use crate::out::{Out, problem, say};
 use crate::table::{Table, grouped};
-use crate::{explain, files};
+use crate::{explain, files, pending};
 
 pub(crate) use player::{Player, Run};
 
@@ -110,11 +110,9 @@ pub(crate) fn lines(name: &str, plan: &Plan, run: &Run, report: &Report) -> Vec<
             "link {}: {} down, {} up; delay is mean / longest",
             plan.name, plan.nodes[0].shares.down.rate, plan.nodes[0].shares.up.rate
         ),
-        "classes are held to rate, ceil, weight, priority, limit; not done yet: queue = \"fair\","
-            .to_owned(),
-        "aqm, session, tcp, ecn, dscp, police, enforce".to_owned(),
-        String::new(),
     ];
+    lines.extend(pending::of(plan));
+    lines.push(String::new());
     let mut table = Table::new(&[
         "class",
         "down: frames",

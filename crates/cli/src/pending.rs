@@ -1,0 +1,23 @@
+//! Words that a policy may say and that this version reads and checks but does not do yet. Whoever
+//! uses one is told, wherever the policy is looked at.
+
+use weir_policy::{Enforce, LeafWords, Plan, Queue, say};
+
+/// A sentence about those that a plan uses; `None` when it uses none.
+pub(crate) fn of(plan: &Plan) -> Option<String> {
+    let mut used: Vec<&str> = plan.words.iter().flat_map(leaf).collect();
+    let is_done = |enforce| matches!(enforce, Enforce::Auto | Enforce::Queue);
+    if plan.nodes.iter().any(|node| !is_done(node.enforce)) {
+        used.push("enforce");
+    }
+    used.sort_unstable();
+    used.dedup();
+    (!used.is_empty())
+        .then(|| format!("read and checked, but not done yet in this version: {}", used.join(", ")))
+}
+
+fn leaf(words: &LeafWords) -> impl Iterator<Item = &'static str> {
+    let plain = words.queue == Some(Queue::Fifo);
+    let said = say::leaf(words).into_iter().map(|(word, _)| word);
+    said.filter(move |word| *word != "limit" && !(*word == "queue" && plain))
+}
