@@ -1,6 +1,8 @@
 //! Names of differentiated services code points (RFC 2474, 2597, 3246, 5865, 8622).
 
-const NAMES: [(&str, u8); 24] = [
+use crate::names::Names;
+
+const NAMES: Names = Names(&[
     ("be", 0),
     ("le", 1),
     ("cs1", 8),
@@ -25,21 +27,21 @@ const NAMES: [(&str, u8); 24] = [
     ("cs6", 48),
     ("cs7", 56),
     ("cs0", 0),
-];
+]);
 
 /// The code point that `name` stands for.
 #[must_use]
 pub fn number(name: &str) -> Option<u8> {
-    NAMES.iter().find(|(n, _)| *n == name).map(|(_, number)| *number)
+    NAMES.number(name)
 }
 
 /// The name of a code point that has one.
 #[must_use]
 pub fn name(number: u8) -> Option<&'static str> {
-    NAMES.iter().find(|(_, n)| *n == number).map(|(name, _)| *name)
+    NAMES.name(number)
 }
 
 /// All names, for messages.
 pub fn names() -> impl Iterator<Item = &'static str> + Clone {
-    NAMES.iter().map(|(name, _)| *name)
+    NAMES.all()
 }

@@ -4,6 +4,7 @@
 
 pub mod dscp;
 pub mod limits;
+mod names;
 mod pace;
 mod parse;
 mod prefix;

@@ -3,10 +3,7 @@
 
 /// Frames in one burst: what `receive` and `transmit` hand over at once.
 pub const BURST_FRAMES: usize = 64;
-/// Bytes of one buffer in the pool unless the caller says otherwise: an Ethernet frame with two
-/// tags, rounded up.
-pub const FRAME_BYTES: usize = 2_048;
-/// Bytes of a tunnel or tag chain that the parser follows: VLAN tags of one frame.
+/// VLAN tags that the parser follows in one frame.
 pub const VLAN_TAGS: usize = 4;
 /// IPv6 extension headers that the parser follows in one frame.
 pub const IPV6_EXTENSIONS: usize = 8;

@@ -1,6 +1,8 @@
 //! Names of the protocols that IP carries (IANA protocol numbers), those an operator speaks of.
 
-const NAMES: [(&str, u8); 14] = [
+use crate::names::Names;
+
+const NAMES: Names = Names(&[
     ("icmp", 1),
     ("igmp", 2),
     ("ipip", 4),
@@ -15,21 +17,21 @@ const NAMES: [(&str, u8); 14] = [
     ("vrrp", 112),
     ("l2tp", 115),
     ("sctp", 132),
-];
+]);
 
 /// The number of the protocol that `name` stands for.
 #[must_use]
 pub fn number(name: &str) -> Option<u8> {
-    NAMES.iter().find(|(n, _)| *n == name).map(|(_, number)| *number)
+    NAMES.number(name)
 }
 
 /// The name of a protocol that has one.
 #[must_use]
 pub fn name(number: u8) -> Option<&'static str> {
-    NAMES.iter().find(|(_, n)| *n == number).map(|(name, _)| *name)
+    NAMES.name(number)
 }
 
 /// All names, for messages.
 pub fn names() -> impl Iterator<Item = &'static str> + Clone {
-    NAMES.iter().map(|(name, _)| *name)
+    NAMES.all()
 }

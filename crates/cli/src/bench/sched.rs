@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::process::ExitCode;
 
-use weir_packet::{Frame, Headers, Label, Pool, Side};
+use weir_packet::{Headers, Label, Pool, Side};
 use weir_shape::Link;
 use weir_shape::tree::{Edit, LINK, NodeSpec, Spec, Tree};
 use weir_units::{Instant, Rate, Span};
@@ -144,12 +144,8 @@ impl Bench {
         self.counts[0] += 1;
         match self.tree.push(self.now, frame, Label { leaf, ..self.label }) {
             Ok(_) => self.counts[1] += 1,
-            Err((frame, _)) => self.give(frame),
+            Err((frame, _)) => self.pool.give(frame),
         }
-    }
-
-    fn give(&mut self, frame: Frame) {
-        self.pool.give(frame);
     }
 
     fn round(&mut self, args: &Args) {
@@ -164,7 +160,7 @@ impl Bench {
             for _ in 0..args.burst {
                 let Some(waiting) = self.tree.pop(self.now) else { break };
                 self.counts[2] += 1;
-                self.give(black_box(waiting).frame);
+                self.pool.give(black_box(waiting).frame);
             }
         }
     }
