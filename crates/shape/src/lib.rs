@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::float_arithmetic)]
 
+pub mod aqm;
 mod layer;
 pub mod tree;
 
