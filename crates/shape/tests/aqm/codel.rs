@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
-use weir_shape::aqm::{Aqm, Codel, Fate};
+use weir_shape::aqm::{Aqm, Codel, Depth, Fate, Leaving, Random, State};
 use weir_units::{Instant, Span};
 
 use crate::line::{Discipline, Frame, Log, Queue, drive, traffic};
@@ -97,6 +97,23 @@ impl Discipline for Rfc {
         self.log.extend(frame.map(|f| (f.id, Some(fate))));
         frame
     }
+}
+
+#[test]
+fn with_a_full_frame_behind_and_no_more_nobody_is_late() {
+    let aqm = Aqm::Codel(Codel::new(Span::from_ms(5), Span::from_ms(100), 1_500));
+    let signals = |bytes| {
+        let (mut state, mut random) = (State::default(), Random::new(1));
+        let ask = |ms| {
+            let since = Instant::ZERO + Span::from_ms(ms);
+            let (now, depth) = (since + Span::from_ms(50), Depth { frames: 1, bytes });
+            let leaving = Leaving { since, can_mark: false };
+            aqm.leave(&mut state, now, leaving, depth, &mut random)
+        };
+        (0..1_000).map(ask).filter(|fate| *fate == Fate::Drop).count()
+    };
+    assert_eq!(signals(1_500), 0);
+    assert!(signals(1_501) > 10);
 }
 
 proptest! {

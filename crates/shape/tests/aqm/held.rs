@@ -1,5 +1,5 @@
 //! What the algorithms are for, in virtual time: a line of 10 Mbit/s, frames of 1 000 bytes (0.8 ms
-//! each), and senders that listen or do not. The bands were set before the figures were seen.
+//! each), and senders that listen or do not.
 
 use std::collections::VecDeque;
 
