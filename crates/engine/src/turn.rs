@@ -29,6 +29,7 @@ impl Engine {
         self.classifier.burst(now, side, &self.pool, burst.frames(), headers, labels);
 
         let tree = &mut self.trees[side.other() as usize];
+        labels.iter().for_each(|label| tree.expect(label.leaf));
         let mut victim_of_longest = None;
         for (frame, (headers, label)) in burst.drain().zip(headers.iter().zip(labels)) {
             let bytes = frame.len();
@@ -62,15 +63,14 @@ impl Engine {
     ///
     /// Calling it early or twice is harmless: nothing leaves before its time.
     pub fn transmit(&mut self, now: Instant, side: Side, out: &mut Burst) {
-        let tree = &mut self.trees[side as usize];
-        while !out.is_full() {
-            let Some(waiting) = tree.pop(now) else { return };
+        let Engine { pool, trees, ledger, .. } = self;
+        trees[side as usize].pop_burst(now, out.room(), |waiting| {
             let (label, bytes) = (waiting.label, waiting.frame.len());
-            self.ledger.sent(label.side, label.leaf, bytes, now.since(waiting.since));
+            ledger.sent(label.side, label.leaf, bytes, now.since(waiting.since));
             if let Err(frame) = out.push(waiting.frame) {
-                // a burst that is not full has room
-                self.pool.give(frame);
+                // there is room for as many as were asked for
+                pool.give(frame);
             }
-        }
+        });
     }
 }

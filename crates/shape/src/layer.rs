@@ -45,16 +45,20 @@ const CELL_CARRIES: i64 = 48;
 impl Link {
     /// What a frame of `frame` bytes costs, whose network header begins at `net_at` (0: nowhere).
     #[must_use]
+    #[inline]
     pub fn cost(self, frame: usize, net_at: u16) -> Bytes {
         let frame = i64::try_from(frame).unwrap_or(i64::MAX >> 8);
-        let header = if net_at == 0 { ETHERNET_HEADER } else { i64::from(net_at) };
-        let packet = frame - header + i64::from(self.overhead);
-        let ethernet = (frame + CHECK_SEQUENCE).max(SHORTEST) + i64::from(self.overhead);
+        let overhead = i64::from(self.overhead);
+        let packet = || {
+            let header = if net_at == 0 { ETHERNET_HEADER } else { i64::from(net_at) };
+            frame - header + overhead
+        };
+        let ethernet = (frame + CHECK_SEQUENCE).max(SHORTEST) + overhead;
         let cost = match self.layer {
-            Layer::Ip => packet,
             Layer::Ethernet | Layer::Docsis => ethernet,
+            Layer::Ip => packet(),
             Layer::Wire => ethernet + PREAMBLE_AND_GAP,
-            Layer::Atm => parts((packet + AAL5_TRAILER).max(1), CELL_CARRIES) * CELL,
+            Layer::Atm => parts((packet() + AAL5_TRAILER).max(1), CELL_CARRIES) * CELL,
             Layer::Ptm => parts((ethernet + PTM_FRAME) * 65, 64),
         };
         Bytes::new(cost.max(1).unsigned_abs())

@@ -5,26 +5,31 @@
 //! for the frame. A node that has nothing to send, or may not send yet, is no child of its parent
 //! for the time being; so whoever is reached may send, and the link is never idle while anyone may.
 
+mod calendar;
 mod ceiling;
 mod edit;
 mod heap;
 mod interior;
+mod kinds;
 mod longest;
 mod node;
 mod order;
+mod owed;
 mod spec;
 mod store;
 
 use weir_packet::{Frame, Label, Reason};
-use weir_units::limits::TREE_DEPTH;
+use weir_units::limits::{BURST_FRAMES, TREE_DEPTH};
 use weir_units::{Bytes, Instant, Pace, Rate, Span};
 
 use crate::Link;
+use ceiling::Ceiling;
 use heap::{Entry, Heap};
 use interior::{Interior, Next};
 use longest::Longest;
-use node::{Kind, Node};
+use node::{Flags, Kind, Node};
 use order::Order;
+use owed::Due;
 use store::Store;
 
 pub use edit::Edit;
@@ -37,15 +42,21 @@ pub const LINK: u32 = 0;
 /// The tree of one leaving port.
 #[derive(Debug)]
 pub struct Tree {
-    /// By number.
+    /// By number, as everything here: what every frame touches.
     nodes: Vec<Node>,
-    /// The nodes with children, by number.
-    interiors: Vec<Option<Box<Interior>>>,
+    /// What nodes with children have.
+    interiors: Vec<Interior>,
+    /// What nodes with a ceiling of their own have.
+    ceilings: Vec<Ceiling>,
+    /// What nodes have whose guarantee is more than their weight gives.
+    dues: Vec<Due>,
     /// Nodes that wait for their ceiling, by when it lets them.
     timer: Heap,
     store: Store,
     longest: Longest,
     order: Order,
+    /// The way from the link to the leaf that is next: at each step whose child that is.
+    way: [Next; WAY],
     line: Pace,
     link: Link,
     waiting: usize,
@@ -53,8 +64,11 @@ pub struct Tree {
     most: usize,
 }
 
-/// The way from the link to a leaf: at each step whose child was next.
-type Way = [Next; TREE_DEPTH + 2];
+/// Steps that a way may have; a power of two, so that no place is outside.
+const WAY: usize = (TREE_DEPTH + 2).next_power_of_two();
+
+/// Leaves that are looked ahead.
+const AHEAD: usize = 1;
 
 /// How late a caller may poll without the line losing time; also the burst a late caller can make.
 const CATCH_UP: Span = Span::from_ms(1);
@@ -67,10 +81,13 @@ impl Tree {
         Tree {
             nodes: Vec::new(),
             interiors: Vec::new(),
+            ceilings: Vec::new(),
+            dues: Vec::new(),
             timer: Heap::default(),
             store: Store::new(buffers),
             longest: Longest::with_capacity(0),
             order: Order::new(flows),
+            way: Default::default(),
             line: Pace::new(Rate::ZERO, now),
             link: Link::default(),
             waiting: 0,
@@ -84,6 +101,15 @@ impl Tree {
     #[must_use]
     pub fn leaf_of(&self, label: &Label) -> u32 {
         self.order.leaf(label)
+    }
+
+    /// Looks at a leaf whose frame is about to be pushed. Called for all frames of a burst before
+    /// the first is pushed, it lets the processor fetch all of them at once.
+    #[inline]
+    pub fn expect(&self, leaf: u32) {
+        if let Some(node) = self.nodes.get(leaf as usize) {
+            std::hint::black_box(node.kind);
+        }
     }
 
     /// Lets a frame wait in the leaf that its label names. Where too many wait in all leaves
@@ -101,88 +127,133 @@ impl Tree {
         let Some(node) = self.nodes.get_mut(label.leaf as usize) else {
             return Err((frame, Reason::QueueFull));
         };
-        if node.kind != Kind::Leaf || !has_place || node.leaf.is_full(frame.len()) {
+        if node.kind != Kind::Leaf || !has_place || node.is_full(frame.len()) {
             return Err((frame, Reason::QueueFull));
         }
-        let was_empty = node.leaf.chain.is_empty();
-        self.store.push(&mut node.leaf.chain, now, frame, label);
+        if self.waiting == 0 {
+            // the line was idle: no frame leaves before it came
+            self.line.wait(now);
+        }
+        self.store.push(&mut node.chain, now, frame, label);
         self.order.came(&label);
-        self.longest.set(label.leaf, node.leaf.chain.frames());
+        self.longest.grew(label.leaf, node);
         self.waiting += 1;
-        if was_empty {
+        if node.chain.frames() == 1 {
             self.wake(now, label.leaf);
         }
-        Ok(if self.waiting > self.most { self.longest_pays() } else { None })
+        Ok(if self.waiting > self.most { self.longest_pays(label.leaf) } else { None })
     }
 
-    /// The longest queue gives its first frame. A leaf that is empty thereby stays a child of its
-    /// parent until its turn comes.
-    fn longest_pays(&mut self) -> Option<Waiting> {
-        let leaf = self.longest.leaf()?;
-        let chain = &mut self.nodes[leaf as usize].leaf.chain;
-        let victim = self.store.pop(chain)?;
+    /// The longest queue gives its first frame; if none has two, that is the one just joined. A
+    /// leaf that is empty thereby stays a child of its parent until its turn comes.
+    #[cold]
+    fn longest_pays(&mut self, joined: u32) -> Option<Waiting> {
+        let leaf = self.longest.leaf(&mut self.nodes).unwrap_or(joined);
+        let (at, _) = self.store.pop(&mut self.nodes[leaf as usize].chain)?;
+        let victim = self.store.take(at)?;
         self.order.left(victim.label.flow);
-        self.longest.set(leaf, chain.frames());
         self.waiting -= 1;
         Some(victim)
     }
 
     /// Takes the frame that is next, if the line is free at `now` and somebody may send.
     pub fn pop(&mut self, now: Instant) -> Option<Waiting> {
+        let at = self.choose(now)?;
+        self.take(at)
+    }
+
+    /// Takes up to `most` frames, as [`Tree::pop`] would one after the other, and hands them out.
+    pub fn pop_burst(&mut self, now: Instant, most: usize, mut out: impl FnMut(Waiting)) {
+        let mut places = [0; BURST_FRAMES];
+        let mut chosen = 0;
+        for place in places.iter_mut().take(most) {
+            let Some(at) = self.choose(now) else { break };
+            *place = at;
+            chosen += 1;
+        }
+        let places = &places[..chosen];
+        places.iter().for_each(|&at| self.store.expect(at));
+        places.iter().filter_map(|&at| self.take(at)).for_each(&mut out);
+    }
+
+    /// The place of the frame that leaves now; everyone on its way has sent it.
+    fn choose(&mut self, now: Instant) -> Option<u32> {
         if self.waiting == 0 || !self.line.is_free(now) {
             return None;
         }
         self.let_go(now);
-        let mut way = Way::default();
-        let (waiting, depth, is_empty) = loop {
-            let (leaf, depth) = self.descend(now, &mut way)?;
-            let queue = &mut self.nodes[leaf as usize].leaf.chain;
-            if let Some(waiting) = self.store.pop(queue) {
-                self.longest.set(leaf, queue.frames());
-                break (waiting, depth, queue.is_empty());
+        let (at, link, depth, is_empty) = loop {
+            let (leaf, depth) = self.descend(now)?;
+            let node = &mut self.nodes[leaf as usize];
+            let parent = node.parent;
+            if let Some((at, link)) = self.store.pop(&mut node.chain) {
+                let is_empty = node.chain.is_empty();
+                self.look_ahead(parent);
+                break (at, link, depth, is_empty);
             }
             // it lost its last frame to others
-            self.account(now, &way[..depth], Bytes::ZERO, true);
+            self.account(now, depth, Bytes::ZERO, true);
         };
+        let cost = self.link.cost(usize::from(link.len), link.net_at);
+        self.account(now, depth, cost, is_empty);
         self.waiting -= 1;
+        // a caller that polls late loses no time, up to a bound that keeps the burst small
+        self.line.send(self.line.free_at().max(now - CATCH_UP), cost);
+        Some(at)
+    }
+
+    fn take(&mut self, at: u32) -> Option<Waiting> {
+        let waiting = self.store.take(at)?;
         self.order.left(waiting.label.flow);
-        let cost = self.link.cost(waiting.frame.len(), waiting.label.net_at);
-        // a caller that polls late loses no time, up to a bound that keeps the burst small; and no
-        // frame leaves before it came
-        let start = self.line.free_at().max(waiting.since).max(now - CATCH_UP);
-        self.line.send(start, cost);
-        self.account(now, &way[..depth], cost, is_empty);
         Some(waiting)
     }
 
     /// From the link to the leaf that is next.
     #[inline]
-    fn descend(&mut self, now: Instant, way: &mut Way) -> Option<(u32, usize)> {
-        let mut at = LINK;
-        for (depth, step) in way.iter_mut().enumerate() {
-            match self.interiors[at as usize].as_mut() {
-                None => return Some((at, depth)),
-                Some(interior) => *step = interior.next(now, &mut self.nodes)?,
-            }
-            at = step.node;
+    fn descend(&mut self, now: Instant) -> Option<(u32, usize)> {
+        let (mut at, mut depth) = (LINK, 0);
+        while self.nodes[at as usize].kind != Kind::Leaf {
+            let next = self.interiors[at as usize].next(now, &mut self.nodes, &self.dues)?;
+            self.way[depth % WAY] = next;
+            at = next.number;
+            depth += 1;
         }
-        None
+        Some((at, depth))
+    }
+
+    /// Looks at what is known of a frame that will probably be next but one, and at the leaf behind
+    /// it: they are fetched while others are served.
+    #[inline]
+    fn look_ahead(&self, parent: u32) {
+        let mut next = self.interiors[parent as usize].follower();
+        for _ in 0..AHEAD {
+            let Some(node) = self.nodes.get(next as usize) else { return };
+            next = node.share.next;
+        }
+        if let Some(node) = self.nodes.get(next as usize) {
+            self.store.look_at(&node.chain);
+            self.expect(node.share.next);
+        }
     }
 
     /// From the leaf back to the link: everyone on the way has sent.
     #[inline]
-    fn account(&mut self, now: Instant, way: &[Next], cost: Bytes, mut is_empty: bool) {
-        for next in way.iter().rev() {
-            let node = &mut self.nodes[next.node as usize];
-            let Some(interior) = self.interiors[node.parent as usize].as_mut() else { return };
-            let held = node.ceiling.as_mut().and_then(|c| c.send(now, cost.get()));
-            // one that has nothing more to send finds out later whether it may
-            if let Some(until) = held.filter(|_| !is_empty) {
-                node.is_held = true;
-                self.timer.push(Entry { key: until.ns(), node: next.node });
+    fn account(&mut self, now: Instant, depth: usize, cost: Bytes, mut is_empty: bool) {
+        for at in (0..depth).rev() {
+            let next = self.way[at % WAY];
+            let node = &mut self.nodes[next.number as usize];
+            let mut stays = !is_empty;
+            if node.has_ceiling {
+                let held = self.ceilings[next.number as usize].send(now, cost.get());
+                // one that has nothing more to send finds out later whether it may
+                if let Some(until) = held.filter(|_| stays) {
+                    node.is_held = true;
+                    self.timer.push(Entry { key: until.ns(), node: next.number });
+                    stays = false;
+                }
             }
-            let stays = !is_empty && held.is_none();
-            interior.sent(now, *next, &mut node.share, cost.get(), stays);
+            let interior = &mut self.interiors[node.parent as usize];
+            interior.sent(now, next, node, &mut self.dues, cost.get(), stays);
             is_empty = !interior.is_active();
         }
     }
@@ -202,9 +273,11 @@ impl Tree {
 
     /// Whether frames wait in a leaf, or below a node.
     fn has_something(&self, number: u32) -> bool {
-        match &self.interiors[number as usize] {
-            Some(interior) => interior.is_active(),
-            None => !self.nodes[number as usize].leaf.chain.is_empty(),
+        let node = &self.nodes[number as usize];
+        match node.kind {
+            Kind::None => false,
+            Kind::Interior => self.interiors[number as usize].is_active(),
+            Kind::Leaf => !node.chain.is_empty(),
         }
     }
 
@@ -214,8 +287,7 @@ impl Tree {
         let mut at = number;
         while at != LINK {
             let parent = self.nodes[at as usize].parent;
-            let was_active =
-                self.interiors[parent as usize].as_ref().is_some_and(|i| i.is_active());
+            let was_active = self.interiors[parent as usize].is_active();
             if !self.wake_one(now, at) || was_active {
                 return;
             }
@@ -231,15 +303,16 @@ impl Tree {
         if node.is_held {
             return false;
         }
-        if let Some(until) = node.ceiling.as_ref().and_then(|c| c.not_before(now)) {
+        if node.has_ceiling
+            && let Some(until) = self.ceilings[number as usize].not_before(now)
+        {
             node.is_held = true;
             self.timer.push(Entry { key: until.ns(), node: number });
             return false;
         }
-        if let Some(interior) = self.interiors[node.parent as usize].as_mut()
-            && !node.share.is_active()
-        {
-            interior.wake(now, number, &mut node.share);
+        if !node.share.flags.has(Flags::ACTIVE) {
+            let parent = &mut self.interiors[node.parent as usize];
+            parent.wake(now, number, &mut self.nodes, &mut self.dues);
         }
         true
     }
@@ -257,7 +330,7 @@ impl Tree {
             return None;
         }
         let free = self.line.free_at();
-        if self.interiors[LINK as usize].as_ref().is_some_and(|i| i.is_active()) {
+        if self.interiors[LINK as usize].is_active() {
             return Some(free);
         }
         self.timer.first().map(|first| free.max(Instant::from_ns(first.key)))
@@ -266,10 +339,12 @@ impl Tree {
     /// Bytes of memory that the nodes take, those of frames apart.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let nodes = self.nodes.len() * size_of::<Node>();
-        let places = self.interiors.len() * size_of::<Option<Box<Interior>>>();
-        let interiors = self.interiors.iter().flatten().map(|i| i.bytes());
-        nodes + places + interiors.sum::<usize>() + self.timer.bytes() + self.longest.bytes()
+        let tables = self.nodes.len() * size_of::<Node>()
+            + self.interiors.len() * size_of::<Interior>()
+            + self.ceilings.len() * size_of::<Ceiling>()
+            + self.dues.len() * size_of::<Due>();
+        let interiors: usize = self.interiors.iter().map(Interior::bytes).sum();
+        tables + interiors + self.timer.bytes() + self.longest.bytes()
     }
 
     /// How many frames wait.

@@ -37,12 +37,18 @@ impl Pace {
         self.free_at <= now && self.rate > Rate::ZERO
     }
 
-    /// Lets `bytes` leave, starting at `now` or when the line is free, whichever is later.
-    pub fn send(&mut self, now: Instant, bytes: Bytes) {
+    /// Nothing was there to be sent until `now`: time before that is gone.
+    #[inline]
+    pub fn wait(&mut self, now: Instant) {
         if self.free_at < now {
             self.free_at = now;
             self.remainder = 0;
         }
+    }
+
+    /// Lets `bytes` leave, starting at `now` or when the line is free, whichever is later.
+    pub fn send(&mut self, now: Instant, bytes: Bytes) {
+        self.wait(now);
         let rate = self.rate.bps();
         if rate == 0 {
             self.free_at = Instant::MAX;

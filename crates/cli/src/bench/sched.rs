@@ -1,12 +1,17 @@
-//! Who sends next, measured: the tree alone, with frames of 64 bytes and leaves drawn uniformly.
-//! Virtual time advances as a link of 100 Gbit/s would. `idle`: a burst goes in and out again.
-//! `backlog`: frames stand in every leaf, as many leave as come. `binding`: every leaf has a
+//! Who sends next, measured: the tree alone, with frames of 64 bytes; leaf and connection are drawn
+//! uniformly. Virtual time advances as a link of 100 Gbit/s would. `idle`: a burst goes in and out
+//! again. `backlog`: frames stand in every leaf, as many leave as come. `binding`: every leaf has a
 //! ceiling, half of what is offered passes.
+//!
+//! The clock runs while a burst goes in and while one comes out, as in `bench/peers/rte_bench.c`;
+//! the drawing and what the frames are made of is left out. So are bursts during which the thread
+//! was off the core.
 
 use std::hint::black_box;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use weir_packet::{Headers, Label, Pool, Side};
+use weir_packet::{Flow, Frame, Headers, Label, Pool, Side};
 use weir_shape::Link;
 use weir_shape::tree::{Edit, LINK, NodeSpec, Spec, Tree};
 use weir_units::{Instant, Rate, Span};
@@ -19,9 +24,9 @@ pub(crate) struct Args {
     /// Leaves
     #[arg(long, default_value_t = 4_096, value_parser = within(1..=1_048_576))]
     leaves: u32,
-    /// Levels below the link: 1 are leaves alone, 2 tops and leaves, 3 nodes of 16 leaves between
-    /// them
-    #[arg(long, default_value_t = 3, value_parser = within(1..=3))]
+    /// Levels of the tree, the link and the leaves among them: 2 are these alone, 3 have the tops
+    /// between, 4 nodes of 16 leaves below the tops
+    #[arg(long, default_value_t = 3, value_parser = within(2..=4))]
     levels: u32,
     /// Nodes right below the link
     #[arg(long, default_value_t = 1, value_parser = within(1..=65_536))]
@@ -35,9 +40,13 @@ pub(crate) struct Args {
     /// Frames handed over at once
     #[arg(long, default_value_t = 32, value_parser = within(1..=64))]
     burst: u32,
-    /// Frames that stand in each leaf under backlog
-    #[arg(long, default_value_t = 16, value_parser = within(1..=64))]
-    standing: u32,
+    /// Frames that stand in each leaf under backlog [default: 64, fewer where that were more than
+    /// 256 Ki in all]
+    #[arg(long, value_parser = within(1..=1_024))]
+    standing: Option<u32>,
+    /// Connections of each leaf, where there are queues per connection
+    #[arg(long, default_value_t = 16, value_parser = within(1..=1_024))]
+    flows: u32,
     /// Frames offered per round
     #[arg(long, default_value_t = 1_000_000, value_parser = within(1..=100_000_000))]
     packets: u32,
@@ -64,6 +73,16 @@ enum Aqm {
 const RATE: Rate = Rate::from_bps(100_000_000_000);
 /// Bytes of a frame without its check sequence; it costs 64.
 const FRAME: usize = 60;
+/// Frames that stand in all leaves together at most, unless told otherwise.
+const STANDING: u32 = 256 << 10;
+/// A burst that took longer met something else on this core.
+const DISTURBED: Duration = Duration::from_micros(200);
+
+impl Args {
+    fn standing(&self) -> u32 {
+        self.standing.unwrap_or((STANDING / self.leaves).clamp(1, 64))
+    }
+}
 
 pub(crate) fn run(args: &Args) -> ExitCode {
     if args.aqm == Aqm::Codel {
@@ -72,12 +91,16 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     let mut bench = Bench::new(args);
     bench.fill(args);
     let mut figures = Figures::new(&["ns_per_packet", "accepted", "bytes_per_leaf"]);
+    // until everything that stood there has been replaced by what came at random
+    let warm_up =
+        if args.rounds > 1 { 2 * bench.tree.len() / args.packets as usize + 1 } else { 0 };
+    (0..warm_up).for_each(|_| bench.round(args));
     for _ in 0..args.rounds {
-        let before = bench.counts;
-        let time = timed(|| bench.round(args));
-        let [offered, accepted, left] = [0, 1, 2].map(|n| bench.counts[n] - before[n]);
-        figures.add("ns_per_packet", per(time, left));
-        figures.add("accepted", ratio(accepted, offered));
+        bench.counts = Counts::default();
+        bench.round(args);
+        let counts = bench.counts;
+        figures.add("ns_per_packet", per(counts.time, counts.left));
+        figures.add("accepted", ratio(counts.accepted, counts.offered));
         figures.add("bytes_per_leaf", ratio(bench.tree.bytes(), args.leaves as usize));
     }
     let state = match args.state {
@@ -86,8 +109,13 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         State::Binding => "binding",
     };
     let title = format!(
-        "sched: {state}, {} leaves in {} levels below {} tops, bursts of {}, {} rounds",
-        args.leaves, args.levels, args.tops, args.burst, args.rounds
+        "sched: {state}, {} leaves, {} levels, {} tops, bursts of {}, {} frames standing, {} rounds",
+        args.leaves,
+        args.levels,
+        args.tops,
+        args.burst,
+        if args.state == State::Idle { 0 } else { args.standing() },
+        args.rounds
     );
     figures.show(&title, args.json.json.as_deref())
 }
@@ -97,21 +125,35 @@ fn ratio(of: usize, by: usize) -> f64 {
     of as f64 / by.max(1) as f64
 }
 
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
 struct Bench {
     tree: Tree,
     pool: Pool,
     leaves: Vec<u32>,
     random: u64,
     now: Instant,
-    /// Offered, accepted, left.
-    counts: [usize; 3],
+    counts: Counts,
     label: Label,
+    coming: Vec<(Frame, Label)>,
+    leaving: Vec<Frame>,
+}
+
+/// What one round did.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    offered: usize,
+    accepted: usize,
+    left: usize,
+    time: Duration,
 }
 
 impl Bench {
     fn new(args: &Args) -> Bench {
         let spec = spec(args);
-        let standing = if args.state == State::Idle { 1 } else { args.standing as usize };
+        let standing = if args.state == State::Idle { 1 } else { args.standing() as usize };
         let buffers = args.leaves as usize * standing + 2 * args.burst as usize;
         let mut tree = Tree::new(buffers, usize::MAX, 0, Instant::ZERO);
         let mut edit = Edit::between(&Spec::default(), &spec);
@@ -122,8 +164,10 @@ impl Bench {
             leaves: spec.nodes.iter().filter(|n| n.is_leaf).map(|n| n.number).collect(),
             random: 0x5eed,
             now: Instant::ZERO,
-            counts: [0; 3],
+            counts: Counts::default(),
             label: Label::new(Side::Lan, &Headers::EMPTY),
+            coming: Vec::new(),
+            leaving: Vec::new(),
         }
     }
 
@@ -131,21 +175,44 @@ impl Bench {
         if args.state == State::Idle {
             return;
         }
-        for _ in 0..args.standing {
-            for at in 0..self.leaves.len() {
-                self.push(self.leaves[at]);
+        // in no order that a processor could foresee: the step shares no divisor with the leaves
+        let leaves = self.leaves.len();
+        let step = (leaves * 5 / 8..).find(|&step| gcd(step, leaves) == 1).unwrap_or(1);
+        for turn in 0..args.standing() {
+            for at in 0..leaves {
+                self.prepare(at * step % leaves, turn % args.flows, args);
+                self.push_all();
             }
         }
     }
 
-    fn push(&mut self, leaf: u32) {
+    /// A frame for this leaf, of this of its connections.
+    fn prepare(&mut self, leaf: usize, flow: u32, args: &Args) {
         let Some(mut frame) = self.pool.take() else { return };
         let _ = self.pool.resize(&mut frame, 0, FRAME);
-        self.counts[0] += 1;
-        match self.tree.push(self.now, frame, Label { leaf, ..self.label }) {
-            Ok(_) => self.counts[1] += 1,
-            Err((frame, _)) => self.pool.give(frame),
+        let mut label = Label { leaf: self.leaves[leaf], ..self.label };
+        if args.aqm != Aqm::None {
+            let index = u32::try_from(leaf).unwrap_or(0) * args.flows + flow;
+            label.flow = Flow { index, generation: 0 };
         }
+        self.coming.push((frame, label));
+    }
+
+    fn push_all(&mut self) {
+        self.counts.offered += self.coming.len();
+        self.coming.iter().for_each(|(_, label)| self.tree.expect(label.leaf));
+        for (frame, label) in self.coming.drain(..) {
+            match self.tree.push(self.now, frame, label) {
+                Ok(_) => self.counts.accepted += 1,
+                Err((frame, _)) => self.leaving.push(frame),
+            }
+        }
+    }
+
+    fn pop_all(&mut self, burst: u32) {
+        let leaving = &mut self.leaving;
+        let most = burst as usize;
+        self.tree.pop_burst(self.now, most, |waiting| leaving.push(black_box(waiting).frame));
     }
 
     fn round(&mut self, args: &Args) {
@@ -154,22 +221,30 @@ impl Bench {
         for _ in 0..args.packets / args.burst {
             self.now += span;
             for _ in 0..args.burst {
-                let leaf = self.draw();
-                self.push(leaf);
+                let (leaf, flow) = self.draw(args.flows);
+                self.prepare(leaf, flow, args);
             }
-            for _ in 0..args.burst {
-                let Some(waiting) = self.tree.pop(self.now) else { break };
-                self.counts[2] += 1;
-                self.pool.give(black_box(waiting).frame);
+            let before = self.counts;
+            let time = timed(|| self.push_all());
+            let refused = self.leaving.len();
+            let time = time + timed(|| self.pop_all(args.burst));
+            if time < DISTURBED {
+                self.counts.left += self.leaving.len() - refused;
+                self.counts.time += time;
+            } else {
+                self.counts = before;
             }
+            self.leaving.drain(..).for_each(|frame| self.pool.give(frame));
         }
     }
 
-    /// A leaf drawn from the high bits of a multiplicative generator.
-    fn draw(&mut self) -> u32 {
+    /// A leaf and one of its connections, drawn from the high bits of a multiplicative generator.
+    fn draw(&mut self, flows: u32) -> (usize, u32) {
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let at = (u128::from(self.random) * self.leaves.len() as u128) >> 64;
-        self.leaves[usize::try_from(at).unwrap_or(0)]
+        let at = u128::from(self.random) * self.leaves.len() as u128;
+        let rest = u128::from(u64::try_from(at & u128::from(u64::MAX)).unwrap_or(0));
+        let flow = (rest * u128::from(flows)) >> 64;
+        (usize::try_from(at >> 64).unwrap_or(0), u32::try_from(flow).unwrap_or(0))
     }
 }
 
@@ -180,13 +255,13 @@ fn spec(args: &Args) -> Spec {
         let mut node = NodeSpec::new(next, parent, is_leaf);
         if is_leaf && args.state == State::Binding {
             node.ceil = Rate::from_bps(RATE.bps() / 2 / u64::from(args.leaves));
-            node.frames = args.standing;
+            node.frames = args.standing();
         }
         nodes.push(node);
         next += 1;
         next - 1
     };
-    if args.levels == 1 {
+    if args.levels == 2 {
         (0..args.leaves).for_each(|_| _ = add(LINK, true, &mut nodes));
         return Spec { rate: RATE, link: Link::default(), nodes };
     }
@@ -196,7 +271,7 @@ fn spec(args: &Args) -> Spec {
         let top = tops[leaf as usize / (args.leaves.div_ceil(args.tops)) as usize];
         let is_first = (leaf % args.leaves.div_ceil(args.tops)).is_multiple_of(16);
         parent = match args.levels {
-            2 => top,
+            3 => top,
             _ if is_first => add(top, false, &mut nodes),
             _ => parent,
         };

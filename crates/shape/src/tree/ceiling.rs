@@ -10,7 +10,7 @@ const FRACTION: u32 = 32;
 const FULL_FRAME: u64 = 1_538;
 
 /// When a node may send again.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ceiling {
     ns_per_byte: u64,
     free_at: Instant,

@@ -9,9 +9,11 @@ use weir_units::{Instant, Rate};
 
 use super::ceiling::Ceiling;
 use super::heap::Heap;
-use super::interior::{Child, Interior, Share};
+use super::interior::Interior;
+use super::kinds::{Child, sorted};
 use super::longest::Longest;
-use super::node::{Kind, Node};
+use super::node::{Kind, Node, Share};
+use super::owed::Due;
 use super::spec::{NodeSpec, Spec};
 use super::{LINK, Tree};
 use crate::Link;
@@ -29,21 +31,23 @@ pub struct Edit {
     /// Parents with their children, the deepest first.
     parents: Vec<Parent>,
     /// What was replaced, to be freed with the edit.
-    old: Vec<Option<Box<Interior>>>,
+    old: Vec<Interior>,
 }
 
 #[derive(Debug)]
 struct Parent {
     number: u32,
-    interior: Option<Box<Interior>>,
-    shares: Vec<(u32, Share)>,
+    interior: Interior,
+    shares: Vec<(u32, Share, Due)>,
 }
 
 /// Room for all numbers.
 #[derive(Debug, Default)]
 struct Tables {
     nodes: Vec<Node>,
-    interiors: Vec<Option<Box<Interior>>>,
+    interiors: Vec<Interior>,
+    ceilings: Vec<Ceiling>,
+    dues: Vec<Due>,
     timer: Heap,
     longest: Option<Longest>,
 }
@@ -117,9 +121,9 @@ impl Edit {
                 .iter()
                 .map(|c| Child { weight: c.weight, priority: c.priority, rate: c.rate })
                 .collect();
-            let (interior, shares) = Interior::new(&told, rate);
-            let shares = below.iter().map(|c| c.number).zip(shares).collect();
-            self.parents.push(Parent { number, interior: Some(Box::new(interior)), shares });
+            let (interior, shares) = sorted(&told, rate);
+            let shares = below.iter().zip(shares).map(|(c, (share, due))| (c.number, share, due));
+            self.parents.push(Parent { number, interior, shares: shares.collect() });
         }
     }
 
@@ -132,6 +136,8 @@ impl Edit {
             self.tables = Some(Tables {
                 nodes: Vec::with_capacity(needed(new)),
                 interiors: Vec::with_capacity(needed(new)),
+                ceilings: Vec::with_capacity(needed(new)),
+                dues: Vec::with_capacity(needed(new)),
                 timer: Heap::with_capacity(2 * needed(new)),
                 longest: Some(Longest::with_capacity(needed(new))),
             });
@@ -174,23 +180,24 @@ impl Tree {
         }
         for &number in &edit.removed {
             let node = &mut self.nodes[number as usize];
-            (node.kind, node.is_held, node.ceiling) = (Kind::None, false, None);
-            edit.old.push(self.interiors[number as usize].take());
+            (node.kind, node.is_held, node.has_ceiling) = (Kind::None, false, false);
+            edit.old.push(std::mem::take(&mut self.interiors[number as usize]));
         }
         for (told, ceiling) in &mut edit.changed {
             self.write(told, ceiling.take());
         }
         for &number in &edit.removed {
-            let chain = std::mem::take(&mut self.nodes[number as usize].leaf.chain);
+            let node = &mut self.nodes[number as usize];
+            let chain = std::mem::take(&mut node.chain);
+            self.longest.forget(number, node);
             let to = successor(number);
-            self.longest.set(number, 0);
             let heir = &mut self.nodes[to as usize];
-            self.store.append(&mut heir.leaf.chain, chain, |label, bytes| {
+            self.store.append(&mut heir.chain, chain, |label, bytes| {
                 label.leaf = to;
                 self.order.moved(label);
                 moved(number, label, bytes);
             });
-            self.longest.set(to, heir.leaf.chain.frames());
+            self.longest.grew(to, heir);
         }
         let nodes = &self.nodes;
         self.timer.retain(|entry| nodes.get(entry.node as usize).is_some_and(|n| n.is_held));
@@ -200,7 +207,7 @@ impl Tree {
         for &number in &edit.removed {
             // an heir that had nothing has something now
             let heir = successor(number);
-            if !self.nodes[heir as usize].leaf.chain.is_empty() {
+            if !self.nodes[heir as usize].chain.is_empty() {
                 self.wake(now, heir);
             }
         }
@@ -208,12 +215,10 @@ impl Tree {
 
     /// The larger tables take over; the smaller ones are left in their place.
     fn move_into(&mut self, tables: &mut Tables) {
-        tables.nodes.append(&mut self.nodes);
-        tables.nodes.resize_with(tables.nodes.capacity(), Node::default);
-        std::mem::swap(&mut self.nodes, &mut tables.nodes);
-        tables.interiors.append(&mut self.interiors);
-        tables.interiors.resize_with(tables.interiors.capacity(), || None);
-        std::mem::swap(&mut self.interiors, &mut tables.interiors);
+        take_over(&mut tables.nodes, &mut self.nodes);
+        take_over(&mut tables.interiors, &mut self.interiors);
+        take_over(&mut tables.ceilings, &mut self.ceilings);
+        take_over(&mut tables.dues, &mut self.dues);
         while let Some(entry) = self.timer.pop() {
             tables.timer.push(entry);
         }
@@ -224,17 +229,22 @@ impl Tree {
         }
     }
 
-    fn write(&mut self, told: &NodeSpec, mut ceiling: Option<Ceiling>) {
+    fn write(&mut self, told: &NodeSpec, ceiling: Option<Ceiling>) {
         let node = &mut self.nodes[told.number as usize];
-        if let (Some(new), Some(old)) = (&mut ceiling, &node.ceiling) {
-            new.inherit(old);
+        let old = &mut self.ceilings[told.number as usize];
+        if let Some(mut new) = ceiling {
+            if node.has_ceiling {
+                new.inherit(old);
+            }
+            *old = new;
         }
+        node.has_ceiling = ceiling.is_some();
         node.parent = told.parent;
         node.kind = if told.is_leaf { Kind::Leaf } else { Kind::Interior };
-        node.ceiling = ceiling;
         // whoever waited for another ceiling asks this one
         node.is_held = false;
-        (node.leaf.frames, node.leaf.bytes) = (told.frames, told.bytes.get());
+        node.most_frames = told.frames;
+        node.most_bytes = u32::try_from(told.bytes.get()).unwrap_or(u32::MAX);
     }
 
     /// A parent gets a new order of its children, and those that can send wake in it.
@@ -243,11 +253,19 @@ impl Tree {
         if parent.number == LINK {
             self.nodes[LINK as usize].kind = Kind::Interior;
         }
-        for (child, share) in &parent.shares {
+        for (child, share, due) in &parent.shares {
             self.nodes[*child as usize].share = *share;
+            self.dues[*child as usize] = *due;
             if self.has_something(*child) {
                 self.wake_one(now, *child);
             }
         }
     }
+}
+
+/// `large` gets what `small` has, and the two change places.
+fn take_over<T: Default>(large: &mut Vec<T>, small: &mut Vec<T>) {
+    large.append(small);
+    large.resize_with(large.capacity(), T::default);
+    std::mem::swap(large, small);
 }

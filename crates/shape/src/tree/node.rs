@@ -1,22 +1,31 @@
-//! One node of the tree, as the packet path sees it: what its parent knows of it, its ceiling, and
-//! its queue if it is a leaf.
+//! One node of the tree, as the packet path sees it: what its parent knows of it, and its queue if
+//! it is a leaf. All of it lies in one cache line.
 
-use super::ceiling::Ceiling;
-use super::interior::Share;
 use super::store::Chain;
 
-/// A node; its number is its place in the tree's table.
-#[derive(Debug, Default)]
+/// No node.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// A node; its number is its place in the tree's tables.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
 pub(crate) struct Node {
     pub(crate) share: Share,
     pub(crate) parent: u32,
+    pub(crate) chain: Chain,
+    /// Frames and bytes that may wait in a leaf.
+    pub(crate) most_frames: u32,
+    pub(crate) most_bytes: u32,
     pub(crate) kind: Kind,
     /// Its ceiling does not let it send yet: it waits in the timer.
     pub(crate) is_held: bool,
-    /// None where the parent's is as low.
-    pub(crate) ceiling: Option<Ceiling>,
-    pub(crate) leaf: Leaf,
+    /// It has a ceiling of its own: the parent's is higher.
+    pub(crate) has_ceiling: bool,
+    /// The ring of `longest.rs` that it lies in.
+    pub(crate) ring: u8,
 }
+
+const _: () = assert!(size_of::<Node>() == 64);
 
 /// What a node is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,18 +39,57 @@ pub(crate) enum Kind {
     Leaf,
 }
 
-/// The queue of a leaf.
+/// What a node is among its siblings.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Leaf {
-    pub(crate) chain: Chain,
-    pub(crate) frames: u32,
-    pub(crate) bytes: u64,
+pub(crate) struct Share {
+    /// When its next frame should start, in the parent's virtual time.
+    pub(crate) s: u64,
+    /// Virtual time per byte.
+    pub(crate) per_byte: u64,
+    pub(crate) weight: u64,
+    /// The sibling that is next on its day of the calendar.
+    pub(crate) next: u32,
+    /// Which calendar of its parent's it is in.
+    pub(crate) group: u16,
+    pub(crate) flags: Flags,
 }
 
-impl Leaf {
+/// Three facts about a child.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Flags(u8);
+
+impl Flags {
+    /// It has something to send.
+    pub(crate) const ACTIVE: u8 = 1;
+    /// It is in a calendar.
+    pub(crate) const LISTED: u8 = 2;
+    /// Its guarantee has a clock of its own.
+    pub(crate) const OWED: u8 = 4;
+    /// It waits for that clock.
+    pub(crate) const LISTED_OWED: u8 = 8;
+
+    #[inline]
+    pub(crate) const fn has(self, flag: u8) -> bool {
+        self.0 & flag != 0
+    }
+
+    #[inline]
+    pub(crate) const fn set(&mut self, flag: u8) {
+        self.0 |= flag;
+    }
+
+    #[inline]
+    pub(crate) const fn clear(&mut self, flag: u8) {
+        self.0 &= !flag;
+    }
+}
+
+impl Node {
     /// Whether one more frame is too many.
     #[inline]
     pub(crate) fn is_full(&self, bytes: usize) -> bool {
-        self.chain.frames() >= self.frames || self.chain.bytes() + bytes as u64 > self.bytes
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let after = self.chain.bytes().checked_add(bytes);
+        self.chain.frames() >= self.most_frames || after.is_none_or(|b| b > self.most_bytes)
     }
 }

@@ -1,12 +1,15 @@
 //! Where frames wait: one place per buffer of the pool, so that a frame's buffer number is its
 //! place and a queue is a chain of them. Every queue may be as long as the pool, and none costs
 //! memory while it is empty.
+//!
+//! What a chain is made of lies apart from the frames, sixteen bytes a place: who is next can then
+//! be decided before the frame itself has come from memory, and the frames of a burst are fetched
+//! all at once.
 
 use weir_packet::{Frame, Label};
 use weir_units::Instant;
 
-/// No place.
-const NONE: u32 = u32::MAX;
+use super::node::NONE;
 
 /// A frame that waits.
 #[derive(Debug)]
@@ -23,12 +26,26 @@ pub struct Waiting {
 #[derive(Debug)]
 pub(crate) struct Store {
     places: Box<[Place]>,
+    links: Box<[Link]>,
 }
 
-#[derive(Debug)]
-struct Place {
-    waiting: Option<Waiting>,
+/// One cache line.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Place(Option<(Frame, Label)>);
+
+const _: () = assert!(size_of::<Place>() == 64);
+
+/// What is known of a frame without looking at it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Link {
+    pub(crate) since: Instant,
+    /// The place of the frame behind it.
     next: u32,
+    /// Its bytes.
+    pub(crate) len: u16,
+    /// Where its network header begins.
+    pub(crate) net_at: u16,
 }
 
 /// Frames in the order in which they came.
@@ -37,7 +54,7 @@ pub(crate) struct Chain {
     first: u32,
     last: u32,
     frames: u32,
-    bytes: u64,
+    bytes: u32,
 }
 
 impl Default for Chain {
@@ -49,41 +66,66 @@ impl Default for Chain {
 impl Store {
     /// Places for the frames of a pool with so many buffers.
     pub(crate) fn new(buffers: usize) -> Store {
-        Store { places: (0..buffers).map(|_| Place { waiting: None, next: NONE }).collect() }
+        Store {
+            places: (0..buffers).map(|_| Place::default()).collect(),
+            links: vec![Link::default(); buffers].into(),
+        }
     }
 
     /// Whether there is a place for this frame: it is of the pool the store was made for.
     #[inline]
     pub(crate) fn has_place(&self, frame: &Frame) -> bool {
-        self.places.get(frame.index() as usize).is_some_and(|p| p.waiting.is_none())
+        self.places.get(frame.index() as usize).is_some_and(|place| place.0.is_none())
     }
 
     #[inline]
     pub(crate) fn push(&mut self, chain: &mut Chain, now: Instant, frame: Frame, label: Label) {
         let at = frame.index();
-        chain.bytes += frame.len() as u64;
-        let place = &mut self.places[at as usize];
-        place.waiting = Some(Waiting { frame, label, since: now });
-        place.next = NONE;
+        chain.bytes = chain.bytes.saturating_add(bytes_of(&frame));
+        let len = u16::try_from(frame.len()).unwrap_or(u16::MAX);
+        self.links[at as usize] = Link { since: now, next: NONE, len, net_at: label.net_at };
+        self.places[at as usize].0 = Some((frame, label));
         match chain.last {
             NONE => chain.first = at,
-            last => self.places[last as usize].next = at,
+            last => self.links[last as usize].next = at,
         }
         chain.last = at;
         chain.frames += 1;
     }
 
+    /// Lets the processor fetch what is known of the first frame of a chain.
     #[inline]
-    pub(crate) fn pop(&mut self, chain: &mut Chain) -> Option<Waiting> {
-        let place = self.places.get_mut(chain.first as usize)?;
-        let waiting = place.waiting.take()?;
-        chain.first = place.next;
+    pub(crate) fn look_at(&self, chain: &Chain) {
+        if let Some(link) = self.links.get(chain.first as usize) {
+            std::hint::black_box(link.len);
+        }
+    }
+
+    /// Lets the processor fetch a frame.
+    #[inline]
+    pub(crate) fn expect(&self, at: u32) {
+        std::hint::black_box(self.places[at as usize].0.is_some());
+    }
+
+    /// Takes the first out of the chain: its place and what is known of it.
+    #[inline]
+    pub(crate) fn pop(&mut self, chain: &mut Chain) -> Option<(u32, Link)> {
+        let at = chain.first;
+        let link = *self.links.get(at as usize)?;
+        chain.first = link.next;
         chain.frames -= 1;
-        chain.bytes -= waiting.frame.len() as u64;
-        if chain.first == NONE {
+        chain.bytes = chain.bytes.saturating_sub(u32::from(link.len));
+        if link.next == NONE {
             chain.last = NONE;
         }
-        Some(waiting)
+        Some((at, link))
+    }
+
+    /// Takes the frame from its place.
+    #[inline]
+    pub(crate) fn take(&mut self, at: u32) -> Option<Waiting> {
+        let (frame, label) = self.places[at as usize].0.take()?;
+        Some(Waiting { frame, label, since: self.links[at as usize].since })
     }
 
     /// Puts all of `from` behind what is in `to`, each with its label changed.
@@ -94,31 +136,41 @@ impl Store {
         mut relabel: impl FnMut(&mut Label, usize),
     ) {
         let mut at = from.first;
-        while let Some(place) = self.places.get_mut(at as usize) {
-            if let Some(waiting) = &mut place.waiting {
-                relabel(&mut waiting.label, waiting.frame.len());
+        while at != NONE {
+            if let Some((frame, label)) = &mut self.places[at as usize].0 {
+                relabel(label, frame.len());
             }
-            at = place.next;
+            at = self.links[at as usize].next;
         }
         if from.is_empty() {
             return;
         }
         match to.last {
             NONE => to.first = from.first,
-            last => self.places[last as usize].next = from.first,
+            last => self.links[last as usize].next = from.first,
         }
         to.last = from.last;
         to.frames += from.frames;
-        to.bytes += from.bytes;
+        to.bytes = to.bytes.saturating_add(from.bytes);
     }
 }
 
+#[inline]
+fn bytes_of(frame: &Frame) -> u32 {
+    u32::try_from(frame.len()).unwrap_or(u32::MAX)
+}
+
 impl Chain {
+    #[cfg(test)]
+    pub(crate) fn of(frames: u32) -> Chain {
+        Chain { frames, ..Chain::default() }
+    }
+
     pub(crate) const fn frames(&self) -> u32 {
         self.frames
     }
 
-    pub(crate) const fn bytes(&self) -> u64 {
+    pub(crate) const fn bytes(&self) -> u32 {
         self.bytes
     }
 

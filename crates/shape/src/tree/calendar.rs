@@ -1,0 +1,183 @@
+//! Children of like weight and priority in the order in which they should start: 64 days of equal
+//! length in virtual time, a word that says on which of them somebody is noted, and for each day a
+//! chain through the children themselves. Noting, finding the first and taking it cost the same
+//! however many children there are.
+//!
+//! A day is at most the sixteenth part of what a full frame takes: on one day order does not
+//! matter (the last noted goes first). What lies further ahead than 64 days is noted on the last
+//! day and looked at again then.
+
+use super::node::{Flags, NONE, Node};
+
+/// Days that are known at a time: one bit each in a word.
+const DAYS: u32 = 64;
+/// A full frame takes at least so many days.
+const DAYS_PER_FRAME: u64 = 16;
+
+/// The calendar of one kind of children.
+#[derive(Clone, Debug)]
+pub(crate) struct Calendar {
+    /// Which kind, as children name it.
+    pub(crate) kind: u16,
+    /// 0 goes first.
+    pub(crate) priority: u8,
+    /// The length of a day is a power of two.
+    shift: u8,
+    /// Virtual time that a full frame takes.
+    pub(crate) frame: u64,
+    /// Days on which somebody is noted; a day's place is its number modulo 64.
+    used: u64,
+    /// When the first day begins; nobody is noted before it.
+    first: u64,
+    days: [u32; DAYS as usize],
+}
+
+impl Calendar {
+    /// An empty one; `frame` is the virtual time that a full frame takes.
+    pub(crate) fn new(kind: u16, priority: u8, frame: u64) -> Calendar {
+        let longest = (frame / DAYS_PER_FRAME).max(1);
+        let shift = u8::try_from(longest.ilog2().min(57)).unwrap_or(0);
+        Calendar { kind, priority, shift, frame, used: 0, first: 0, days: [NONE; DAYS as usize] }
+    }
+
+    /// Notes a child on the day of its start.
+    #[inline]
+    pub(crate) fn note(&mut self, number: u32, node: &mut Node) {
+        let s = node.share.s;
+        if self.used == 0 {
+            self.first = s >> self.shift << self.shift;
+        }
+        let mut ahead = self.days_ahead(s);
+        if ahead >= u64::from(DAYS) {
+            ahead = self.make_room(s);
+        }
+        let place = (self.first >> self.shift).wrapping_add(ahead) % u64::from(DAYS);
+        let bit = 1 << place;
+        #[expect(clippy::cast_possible_truncation, reason = "below 64")]
+        let day = &mut self.days[place as usize];
+        node.share.next = if self.used & bit == 0 { NONE } else { *day };
+        node.share.flags.set(Flags::LISTED);
+        *day = number;
+        self.used |= bit;
+    }
+
+    /// The child noted first; time before it is gone.
+    #[inline]
+    pub(crate) fn first(&mut self) -> Option<u32> {
+        if self.used == 0 {
+            return None;
+        }
+        let skip = self.used.rotate_right(self.place_of_first()).trailing_zeros();
+        self.first = self.first.wrapping_add(u64::from(skip) << self.shift);
+        Some(self.days[(self.place_of_first() % DAYS) as usize])
+    }
+
+    /// Somebody noted on the first day; anybody if that day has become empty.
+    #[inline]
+    pub(crate) fn guess(&self) -> u32 {
+        self.days[(self.place_of_first() % DAYS) as usize]
+    }
+
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
+    /// When the first day begins.
+    #[inline]
+    pub(crate) const fn start(&self) -> u64 {
+        self.first
+    }
+
+    /// Takes out the child that [`Calendar::first`] just told.
+    #[inline]
+    pub(crate) fn take_first(&mut self, node: &mut Node) {
+        let place = self.place_of_first() % DAYS;
+        self.days[place as usize] = node.share.next;
+        if node.share.next == NONE {
+            self.used &= !(1 << place);
+        }
+        node.share.flags.clear(Flags::LISTED);
+    }
+
+    /// Whether a child that is noted on the first day should start on a later one.
+    #[inline]
+    pub(crate) const fn is_late(&self, node: &Node) -> bool {
+        let ahead = node.share.s.wrapping_sub(self.first).cast_signed();
+        ahead >> self.shift > 0
+    }
+
+    /// Days from the first to that of `s`; a huge number for days before the first.
+    #[inline]
+    const fn days_ahead(&self, s: u64) -> u64 {
+        (s.wrapping_sub(self.first).cast_signed() >> self.shift).cast_unsigned()
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "only the last bits count")]
+    const fn place_of_first(&self) -> u32 {
+        (self.first >> self.shift) as u32
+    }
+
+    /// The day for a start that is not within the days known, where that can be arranged; else the
+    /// nearest.
+    #[cold]
+    fn make_room(&mut self, s: u64) -> u64 {
+        self.first();
+        let ahead = self.days_ahead(s).cast_signed();
+        if ahead >= 0 {
+            return ahead.cast_unsigned().min(u64::from(DAYS) - 1);
+        }
+        let free = self.used.rotate_right(self.place_of_first()).leading_zeros();
+        if ahead.unsigned_abs() <= u64::from(free) {
+            self.first = s >> self.shift << self.shift;
+        }
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn nodes(starts: &[u64]) -> Vec<Node> {
+        let mut nodes = vec![Node::default(); starts.len()];
+        nodes.iter_mut().zip(starts).for_each(|(n, &s)| n.share.s = s);
+        nodes
+    }
+
+    proptest! {
+        /// All come out; those that are within the days known, in their order to a day.
+        #[test]
+        fn comes_out_in_order_to_a_day_also_around_the_end_of_the_circle(
+            starts in prop::collection::vec(0u64..2_000_000, 1..200),
+            is_near in any::<bool>(),
+            offset in any::<u64>(),
+        ) {
+            let mut calendar = Calendar::new(0, 0, 30_000);
+            let day = 1u64 << calendar.shift;
+            let range = if is_near { 60 * day } else { u64::MAX };
+            let start = |s: &u64| (s % range).wrapping_add(offset);
+            let starts: Vec<u64> = starts.iter().map(start).collect();
+            let mut nodes = nodes(&starts);
+            for (number, node) in (0..).zip(&mut nodes) {
+                calendar.note(number, node);
+            }
+            let mut out = Vec::new();
+            while let Some(first) = calendar.first() {
+                let node = &mut nodes[first as usize];
+                calendar.take_first(node);
+                if calendar.is_late(node) {
+                    calendar.note(first, node);
+                } else {
+                    out.push(node.share.s.wrapping_sub(offset));
+                }
+            }
+            prop_assert_eq!(out.len(), starts.len());
+            for pair in out.windows(2).filter(|_| is_near) {
+                prop_assert!(pair[0] < pair[1] + day, "{} before {}", pair[0], pair[1]);
+            }
+        }
+    }
+}
