@@ -8,18 +8,31 @@ use weir_shape::tree::{self, NodeSpec};
 use weir_shape::{Layer, Link};
 use weir_units::Rate;
 
+use crate::cares::Cares;
 use crate::change::Layout;
 
 /// Frames that may wait in a leaf that does not say how many.
 const LEAF_FRAMES: u32 = 1_000;
 
 /// What shape is told: the tree of the port towards the LAN, and that of the port towards the WAN.
-pub(crate) fn trees(plan: &Plan, layout: &Layout) -> [tree::Spec; 2] {
-    [tree_of(plan, layout, |both| both.down), tree_of(plan, layout, |both| both.up)]
+/// `told` is what they have been told so far.
+pub(crate) fn trees(plan: &Plan, layout: &Layout, told: &[tree::Spec; 2]) -> [tree::Spec; 2] {
+    let [down, up] = told.each_ref().map(|told| Cares::after(&told.cares));
+    [
+        tree_of(plan, layout, down, |both| both.down, |rates| rates.down),
+        tree_of(plan, layout, up, |both| both.up, |rates| rates.up),
+    ]
 }
 
-fn tree_of(plan: &Plan, layout: &Layout, way: impl Fn(&Both<Shares>) -> Shares) -> tree::Spec {
+fn tree_of(
+    plan: &Plan,
+    layout: &Layout,
+    mut cares: Cares,
+    way: impl Fn(&Both<Shares>) -> Shares,
+    rate: impl Fn(Both<Option<Rate>>) -> Option<Rate>,
+) -> tree::Spec {
     let mut nodes = Vec::with_capacity(plan.nodes.len());
+    let line = way(&plan.nodes[0].shares).rate;
     for (node, id) in plan.nodes.iter().zip(0u32..).skip(1) {
         let shares = way(&node.shares);
         let words = plan.words_of(id);
@@ -32,6 +45,7 @@ fn tree_of(plan: &Plan, layout: &Layout, way: impl Fn(&Both<Shares>) -> Shares) 
             weight: shares.weight,
             priority: node.priority as u8,
             burst: shares.burst,
+            care: cares.of(node.words, words, shares.ceil.min(line), &rate),
             ..limits(words.limit, shares.ceil)
         };
         nodes.push(told);
@@ -39,6 +53,7 @@ fn tree_of(plan: &Plan, layout: &Layout, way: impl Fn(&Both<Shares>) -> Shares) 
             continue;
         };
         let shares = way(&each.shares);
+        let care = cares.of(node.words, words, shares.ceil.min(line), &rate);
         let made = (first..first + count).map(|number| NodeSpec {
             number,
             parent: told.number,
@@ -46,11 +61,12 @@ fn tree_of(plan: &Plan, layout: &Layout, way: impl Fn(&Both<Shares>) -> Shares) 
             rate: shares.rate,
             ceil: shares.ceil,
             weight: shares.weight,
+            care,
             ..told
         });
         nodes.extend(made);
     }
-    tree::Spec { rate: way(&plan.nodes[0].shares).rate, link: link(plan), nodes }
+    tree::Spec { rate: line, link: link(plan), nodes, cares: cares.into_list() }
 }
 
 /// How much may wait in a leaf.

@@ -75,6 +75,8 @@ pub struct Counters {
     pub moved_out: Count,
     /// How long those waited that left.
     pub delay: Delay,
+    /// Of those that left, marked by queue management.
+    pub marked: Count,
     /// Went no further, by reason.
     pub dropped: [Count; Reason::COUNT],
 }
@@ -109,6 +111,7 @@ impl Counters {
         self.moved_in.join(other.moved_in);
         self.moved_out.join(other.moved_out);
         self.delay.join(other.delay);
+        self.marked.join(other.marked);
         for (mine, other) in self.dropped.iter_mut().zip(other.dropped) {
             mine.join(other);
         }
@@ -193,11 +196,19 @@ impl Ledger {
         }
     }
 
-    /// A frame that waited had to go, for its queue was the longest.
-    pub(crate) fn evicted(&mut self, side: Side, leaf: u32, bytes: usize) {
+    /// A frame that leaves carries the mark that congestion was experienced.
+    pub(crate) fn marked(&mut self, side: Side, leaf: u32, bytes: usize) {
+        self.total[side as usize].marked.add(bytes);
+        if let Some(slot) = self.slot(side, leaf) {
+            slot.marked.add(bytes);
+        }
+    }
+
+    /// A frame that waited goes no further.
+    pub(crate) fn let_down(&mut self, side: Side, leaf: u32, bytes: usize, reason: Reason) {
         let write = |counters: &mut Counters| {
             counters.held.take(bytes);
-            counters.dropped[Reason::Crowded.index()].add(bytes);
+            counters.dropped[reason.index()].add(bytes);
         };
         write(&mut self.total[side as usize]);
         if let Some(slot) = self.slot(side, leaf) {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::float_arithmetic)]
 
+mod cares;
 mod change;
 mod compile;
 mod engine;

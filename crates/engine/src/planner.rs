@@ -123,7 +123,7 @@ impl Planner {
         parted.sort_unstable();
         let needed = (numbers.next as usize).div_ceil(CHUNK);
         let chunks = (self.chunks..needed).map(|_| chunk()).collect();
-        let told = compile::trees(plan, &layout);
+        let told = compile::trees(plan, &layout, &self.told);
         let trees = [0, 1].map(|port| Edit::between(&self.told[port], &told[port]));
         let change = Change {
             index: Some(Index::compile(&spec)),

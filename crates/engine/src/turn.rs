@@ -8,7 +8,8 @@
 //!
 //! Stages yet to come stand between these: condition after classify, bond before the port.
 
-use weir_packet::{Burst, Fault, Headers, Reason, Side, Verdict};
+use weir_packet::{Burst, Fault, Headers, Label, Reason, Side, Verdict, edit};
+use weir_shape::tree::Waiting;
 use weir_units::Instant;
 
 use crate::Engine;
@@ -30,7 +31,7 @@ impl Engine {
 
         let tree = &mut self.trees[side.other() as usize];
         labels.iter().for_each(|label| tree.expect(label.leaf));
-        let mut victim_of_longest = None;
+        let mut lost = None;
         for (frame, (headers, label)) in burst.drain().zip(headers.iter().zip(labels)) {
             let bytes = frame.len();
             label.leaf = tree.leaf_of(label);
@@ -41,7 +42,7 @@ impl Engine {
             } else {
                 match tree.push(now, frame, *label) {
                     Ok(victim) => {
-                        victim_of_longest = victim;
+                        lost = victim;
                         Verdict::Hold
                     }
                     Err((frame, reason)) => {
@@ -51,8 +52,9 @@ impl Engine {
                 }
             };
             self.ledger.judged(side, label.leaf, bytes, verdict);
-            if let Some(victim) = victim_of_longest.take() {
-                self.ledger.evicted(victim.label.side, victim.label.leaf, victim.frame.len());
+            if let Some((victim, reason)) = lost.take() {
+                let Label { side, leaf, .. } = victim.label;
+                self.ledger.let_down(side, leaf, victim.frame.len(), reason);
                 self.pool.give(victim.frame);
             }
         }
@@ -64,13 +66,22 @@ impl Engine {
     /// Calling it early or twice is harmless: nothing leaves before its time.
     pub fn transmit(&mut self, now: Instant, side: Side, out: &mut Burst) {
         let Engine { pool, trees, ledger, .. } = self;
-        trees[side as usize].pop_burst(now, out.room(), |waiting| {
+        let tree = &mut trees[side as usize];
+        tree.pop_burst(now, out.room(), |waiting| {
             let (label, bytes) = (waiting.label, waiting.frame.len());
             ledger.sent(label.side, label.leaf, bytes, now.since(waiting.since));
+            if waiting.mark {
+                edit::mark_congestion(pool.bytes_mut(&waiting.frame), &label);
+                ledger.marked(label.side, label.leaf, bytes);
+            }
             if let Err(frame) = out.push(waiting.frame) {
                 // there is room for as many as were asked for
                 pool.give(frame);
             }
         });
+        while let Some(Waiting { frame, label, .. }) = tree.take_dropped() {
+            ledger.let_down(label.side, label.leaf, frame.len(), Reason::Managed);
+            pool.give(frame);
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! headers as they were parsed (for the offsets; the values are read from the bytes, so that edits
 //! may follow one another) and says whether anything was changed.
 
+use crate::Label;
 use crate::checksum::repair16;
 use crate::headers::{Headers, Net};
 use crate::read::array_mut;
@@ -22,9 +23,23 @@ pub fn set_ecn(bytes: &mut [u8], headers: &Headers, ecn: u8) -> bool {
     change_traffic_class(bytes, headers, |old| (old & !3) | (ecn & 3))
 }
 
-fn change_traffic_class(bytes: &mut [u8], headers: &Headers, change: impl Fn(u8) -> u8) -> bool {
-    let at = usize::from(headers.net_at);
-    match headers.net {
+/// Writes that congestion was experienced, into a frame of which only the label is at hand.
+pub fn mark_congestion(bytes: &mut [u8], label: &Label) -> bool {
+    let net = match (label.kind.is_v4(), label.kind.is_v6()) {
+        (true, _) => Net::V4,
+        (_, true) => Net::V6,
+        _ => Net::None,
+    };
+    change(bytes, net, label.net_at, |old| old | 3)
+}
+
+fn change_traffic_class(bytes: &mut [u8], headers: &Headers, to: impl Fn(u8) -> u8) -> bool {
+    change(bytes, headers.net, headers.net_at, to)
+}
+
+fn change(bytes: &mut [u8], net: Net, net_at: u16, change: impl Fn(u8) -> u8) -> bool {
+    let at = usize::from(net_at);
+    match net {
         Net::V4 => {
             let Some(header) = array_mut::<12>(bytes, at) else { return false };
             let (old, new) = (header[1], change(header[1]));

@@ -10,6 +10,8 @@ pub struct Label {
     pub leaf: u32,
     /// The connection it belongs to.
     pub flow: Flow,
+    /// Stands for the host on the LAN side among others: a hash of its address; 0 if there is none.
+    pub host: u32,
     /// Where the network header begins; 0: nowhere.
     pub net_at: u16,
     /// Where the transport header begins; 0: nowhere.
@@ -54,6 +56,7 @@ impl Label {
         Label {
             leaf: 0,
             flow: Flow::NONE,
+            host: 0,
             net_at: headers.net_at,
             transport_at: headers.transport_at,
             kind: Kind::of(headers),

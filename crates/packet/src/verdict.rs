@@ -21,6 +21,10 @@ pub enum Reason {
     QueueFull,
     /// All queues together are full, and its own is the longest.
     Crowded,
+    /// Queue management: its sender shall slow down.
+    Managed,
+    /// Its session is one too many.
+    NoSession,
 }
 
 /// Every reason with its name and its meaning, in the order of their counters.
@@ -28,11 +32,13 @@ const TABLE: [(Reason, &str, &str); Reason::COUNT] = [
     (Reason::Runt, "runt", "the frame is shorter than an Ethernet header"),
     (Reason::QueueFull, "queue-full", "the queue that the frame should wait in is full"),
     (Reason::Crowded, "crowded", "all queues together are full, and this one is the longest"),
+    (Reason::Managed, "managed", "queue management tells the sender to slow down"),
+    (Reason::NoSession, "no-session", "its class has as many sessions as it lets in"),
 ];
 
 impl Reason {
     /// How many reasons there are.
-    pub const COUNT: usize = 3;
+    pub const COUNT: usize = 5;
 
     /// All reasons in the order of their counters.
     pub fn all() -> impl Iterator<Item = Reason> {

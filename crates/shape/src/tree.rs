@@ -6,16 +6,22 @@
 //! for the time being; so whoever is reached may send, and the link is never idle while anyone may.
 
 mod calendar;
+mod care;
 mod ceiling;
 mod edit;
 mod heap;
+mod hosts;
 mod interior;
 mod kinds;
 mod longest;
 mod node;
 mod order;
 mod owed;
+mod queues;
+mod ring;
+mod sessions;
 mod spec;
+mod split;
 mod store;
 
 use weir_packet::{Frame, Label, Reason};
@@ -23,15 +29,15 @@ use weir_units::limits::{BURST_FRAMES, TREE_DEPTH};
 use weir_units::{Bytes, Instant, Pace, Rate, Span};
 
 use crate::Link;
-use ceiling::Ceiling;
+use ceiling::{Ceiling, Clock};
 use heap::{Entry, Heap};
 use interior::{Interior, Next};
-use longest::Longest;
 use node::{Flags, Kind, Node};
 use order::Order;
 use owed::Due;
-use store::Store;
+use queues::{Came, Queues};
 
+pub use care::{Care, Next as NextSession, Queueing, Sessions};
 pub use edit::Edit;
 pub use spec::{NodeSpec, Spec};
 pub use store::Waiting;
@@ -47,13 +53,12 @@ pub struct Tree {
     /// What nodes with children have.
     interiors: Vec<Interior>,
     /// What nodes with a ceiling of their own have.
-    ceilings: Vec<Ceiling>,
+    ceilings: Vec<(Ceiling, Clock)>,
     /// What nodes have whose guarantee is more than their weight gives.
     dues: Vec<Due>,
     /// Nodes that wait for their ceiling, by when it lets them.
     timer: Heap,
-    store: Store,
-    longest: Longest,
+    queues: Queues,
     order: Order,
     /// The way from the link to the leaf that is next: at each step whose child that is.
     way: [Next; WAY],
@@ -84,8 +89,7 @@ impl Tree {
             ceilings: Vec::new(),
             dues: Vec::new(),
             timer: Heap::default(),
-            store: Store::new(buffers),
-            longest: Longest::with_capacity(0),
+            queues: Queues::new(buffers, flows),
             order: Order::new(flows),
             way: Default::default(),
             line: Pace::new(Rate::ZERO, now),
@@ -112,48 +116,66 @@ impl Tree {
         }
     }
 
-    /// Lets a frame wait in the leaf that its label names. Where too many wait in all leaves
-    /// together, the first frame of the longest queue has to go and comes back.
+    /// Lets a frame wait in the leaf that its label names. Where too many wait in the leaf, or in
+    /// all leaves together, the first frame of its longest queue has to go and comes back.
     ///
     /// # Errors
-    /// The leaf is full (or there is none of this number): the frame itself comes back.
+    /// The leaf does not take it (or there is none of this number): the frame itself comes back.
     pub fn push(
         &mut self,
         now: Instant,
         frame: Frame,
         label: Label,
-    ) -> Result<Option<Waiting>, (Frame, Reason)> {
-        let has_place = self.store.has_place(&frame);
-        let Some(node) = self.nodes.get_mut(label.leaf as usize) else {
+    ) -> Result<Option<(Waiting, Reason)>, (Frame, Reason)> {
+        let has_place = self.queues.store.has_place(&frame);
+        let number = label.leaf;
+        let Some(node) = self.nodes.get_mut(number as usize).filter(|_| has_place) else {
             return Err((frame, Reason::QueueFull));
         };
-        if node.kind != Kind::Leaf || !has_place || node.is_full(frame.len()) {
-            return Err((frame, Reason::QueueFull));
-        }
+        let (lost, was_silent) = match node.kind {
+            Kind::Plain if !node.is_full(frame.len()) => {
+                self.queues.push(now, number, node, Came { frame, label });
+                (None, node.chain.frames() == 1)
+            }
+            Kind::WithCare => {
+                let was_silent = self.queues.ready(number, node) == 0;
+                let came = Came { frame, label };
+                let lost = self.queues.push_with_care(now, number, node, came)?;
+                (lost, was_silent && self.queues.ready(number, node) > 0)
+            }
+            _ => return Err((frame, Reason::QueueFull)),
+        };
         if self.waiting == 0 {
             // the line was idle: no frame leaves before it came
             self.line.wait(now);
         }
-        self.store.push(&mut node.chain, now, frame, label);
         self.order.came(&label);
-        self.longest.grew(label.leaf, node);
         self.waiting += 1;
-        if node.chain.frames() == 1 {
-            self.wake(now, label.leaf);
+        if was_silent {
+            self.wake(now, number);
         }
-        Ok(if self.waiting > self.most { self.longest_pays(label.leaf) } else { None })
+        if lost.is_some() || self.waiting > self.most {
+            return Ok(self.lose(now, &label, lost));
+        }
+        Ok(None)
     }
 
-    /// The longest queue gives its first frame; if none has two, that is the one just joined. A
-    /// leaf that is empty thereby stays a child of its parent until its turn comes.
+    /// Counts the frame that had to go; where there is none yet, that is one of the longest queue.
     #[cold]
-    fn longest_pays(&mut self, joined: u32) -> Option<Waiting> {
-        let leaf = self.longest.leaf(&mut self.nodes).unwrap_or(joined);
-        let (at, _) = self.store.pop(&mut self.nodes[leaf as usize].chain)?;
-        let victim = self.store.take(at)?;
-        self.order.left(victim.label.flow);
+    fn lose(
+        &mut self,
+        now: Instant,
+        joined: &Label,
+        lost: Option<(Waiting, Reason)>,
+    ) -> Option<(Waiting, Reason)> {
+        let longest = |tree: &mut Tree| {
+            let waiting = tree.queues.longest_pays(now, &mut tree.nodes, joined)?;
+            Some((waiting, Reason::Crowded))
+        };
+        let lost = lost.or_else(|| longest(self))?;
+        self.order.left(lost.0.label.flow);
         self.waiting -= 1;
-        Some(victim)
+        Some(lost)
     }
 
     /// Takes the frame that is next, if the line is free at `now` and somebody may send.
@@ -172,7 +194,7 @@ impl Tree {
             chosen += 1;
         }
         let places = &places[..chosen];
-        places.iter().for_each(|&at| self.store.expect(at));
+        places.iter().for_each(|&at| self.queues.store.expect(at));
         places.iter().filter_map(|&at| self.take(at)).for_each(&mut out);
     }
 
@@ -182,19 +204,28 @@ impl Tree {
             return None;
         }
         self.let_go(now);
-        let (at, link, depth, is_empty) = loop {
+        let link = self.link;
+        let (at, known, depth, is_empty) = loop {
             let (leaf, depth) = self.descend(now)?;
             let node = &mut self.nodes[leaf as usize];
             let parent = node.parent;
-            if let Some((at, link)) = self.store.pop(&mut node.chain) {
-                let is_empty = node.chain.is_empty();
+            let before = node.chain.frames();
+            let (popped, is_empty) = if node.is_plain() {
+                (self.queues.store.pop(&mut node.chain), node.chain.is_empty())
+            } else {
+                let popped = self.queues.pop(now, leaf, node, |frame| frame.cost(link).get());
+                self.waiting -= (before - node.chain.frames()) as usize;
+                self.waiting += usize::from(popped.is_some());
+                (popped, self.queues.ready(leaf, node) == 0)
+            };
+            if let Some((at, known)) = popped {
                 self.look_ahead(parent);
-                break (at, link, depth, is_empty);
+                break (at, known, depth, is_empty);
             }
-            // it lost its last frame to others
+            // it lost its last frame to others, or to queue management
             self.account(now, depth, Bytes::ZERO, true);
         };
-        let cost = self.link.cost(usize::from(link.len), link.net_at);
+        let cost = known.cost(link);
         self.account(now, depth, cost, is_empty);
         self.waiting -= 1;
         // a caller that polls late loses no time, up to a bound that keeps the burst small
@@ -202,8 +233,16 @@ impl Tree {
         Some(at)
     }
 
+    /// A frame that queue management dropped since the last call, to be given back.
+    #[inline]
+    pub fn take_dropped(&mut self) -> Option<Waiting> {
+        let waiting = self.queues.take_dropped()?;
+        self.order.left(waiting.label.flow);
+        Some(waiting)
+    }
+
     fn take(&mut self, at: u32) -> Option<Waiting> {
-        let waiting = self.store.take(at)?;
+        let waiting = self.queues.store.take(at)?;
         self.order.left(waiting.label.flow);
         Some(waiting)
     }
@@ -212,7 +251,7 @@ impl Tree {
     #[inline]
     fn descend(&mut self, now: Instant) -> Option<(u32, usize)> {
         let (mut at, mut depth) = (LINK, 0);
-        while self.nodes[at as usize].kind != Kind::Leaf {
+        while self.nodes[at as usize].kind == Kind::Interior {
             let next = self.interiors[at as usize].next(now, &mut self.nodes, &self.dues)?;
             self.way[depth % WAY] = next;
             at = next.number;
@@ -231,7 +270,7 @@ impl Tree {
             next = node.share.next;
         }
         if let Some(node) = self.nodes.get(next as usize) {
-            self.store.look_at(&node.chain);
+            self.queues.store.look_at(&node.chain);
             self.expect(node.share.next);
         }
     }
@@ -243,11 +282,12 @@ impl Tree {
             let next = self.way[at % WAY];
             let node = &mut self.nodes[next.number as usize];
             let mut stays = !is_empty;
-            if node.has_ceiling {
-                let held = self.ceilings[next.number as usize].send(now, cost.get());
+            if node.has_ceiling() {
+                let (ceiling, clock) = &mut self.ceilings[next.number as usize];
+                let held = ceiling.send(clock, now, cost.get());
                 // one that has nothing more to send finds out later whether it may
                 if let Some(until) = held.filter(|_| stays) {
-                    node.is_held = true;
+                    node.share.flags.set(Flags::HELD);
                     self.timer.push(Entry { key: until.ns(), node: next.number });
                     stays = false;
                 }
@@ -263,11 +303,16 @@ impl Tree {
     fn let_go(&mut self, now: Instant) {
         while let Some(first) = self.timer.first().filter(|first| first.key <= now.ns()) {
             self.timer.pop();
-            let was_held = std::mem::take(&mut self.nodes[first.node as usize].is_held);
+            let node = &mut self.nodes[first.node as usize];
+            let was_held = node.is_held();
+            node.share.flags.clear(Flags::HELD);
             // an edit may have taken away everything that waited for this moment
             if was_held && self.has_something(first.node) {
                 self.wake(now, first.node);
             }
+        }
+        while let Some(leaf) = self.queues.let_go(now) {
+            self.wake(now, leaf);
         }
     }
 
@@ -277,7 +322,8 @@ impl Tree {
         match node.kind {
             Kind::None => false,
             Kind::Interior => self.interiors[number as usize].is_active(),
-            Kind::Leaf => !node.chain.is_empty(),
+            Kind::Plain => !node.chain.is_empty(),
+            Kind::WithCare => self.queues.ready(number, node) > 0,
         }
     }
 
@@ -300,13 +346,13 @@ impl Tree {
     #[inline]
     fn wake_one(&mut self, now: Instant, number: u32) -> bool {
         let node = &mut self.nodes[number as usize];
-        if node.is_held {
+        if node.is_held() {
             return false;
         }
-        if node.has_ceiling
-            && let Some(until) = self.ceilings[number as usize].not_before(now)
+        if node.has_ceiling()
+            && let Some(until) = self.ceilings[number as usize].1.not_before(now)
         {
-            node.is_held = true;
+            node.share.flags.set(Flags::HELD);
             self.timer.push(Entry { key: until.ns(), node: number });
             return false;
         }
@@ -333,7 +379,8 @@ impl Tree {
         if self.interiors[LINK as usize].is_active() {
             return Some(free);
         }
-        self.timer.first().map(|first| free.max(Instant::from_ns(first.key)))
+        let held = self.timer.first().map(|first| Instant::from_ns(first.key));
+        held.into_iter().chain(self.queues.next_at()).min().map(|at| free.max(at))
     }
 
     /// Bytes of memory that the nodes take, those of frames apart.
@@ -341,10 +388,10 @@ impl Tree {
     pub fn bytes(&self) -> usize {
         let tables = self.nodes.len() * size_of::<Node>()
             + self.interiors.len() * size_of::<Interior>()
-            + self.ceilings.len() * size_of::<Ceiling>()
+            + self.ceilings.len() * size_of::<(Ceiling, Clock)>()
             + self.dues.len() * size_of::<Due>();
         let interiors: usize = self.interiors.iter().map(Interior::bytes).sum();
-        tables + interiors + self.timer.bytes() + self.longest.bytes()
+        tables + interiors + self.timer.bytes() + self.queues.bytes()
     }
 
     /// How many frames wait.

@@ -13,7 +13,7 @@ fn tree(rate: u64, frames: u32, most: usize) -> Tree {
     let leaf = NodeSpec { frames, ..NodeSpec::new(1, 0, true) };
     let other = NodeSpec { frames, ..NodeSpec::new(2, 0, true) };
     let rate = Rate::from_bps(rate);
-    let spec = Spec { rate, link: Link::default(), nodes: vec![leaf, other] };
+    let spec = Spec { rate, link: Link::default(), nodes: vec![leaf, other], cares: vec![] };
     let mut tree = Tree::new(64, most, 0, Instant::ZERO);
     let mut edit = Edit::between(&Spec::default(), &spec);
     tree.apply(Instant::ZERO, &mut edit, |leaf| leaf, |_, _, _| {});
@@ -64,7 +64,7 @@ fn where_all_is_full_the_longest_queue_pays() {
     }
     let small = Label { leaf: 2, ..label() };
     let victim = tree.push(Instant::ZERO, pool.fill(&[0; 60]).unwrap(), small).unwrap();
-    assert_eq!(victim.map(|v| v.label.leaf), Some(1));
+    assert_eq!(victim.map(|(v, why)| (v.label.leaf, why)), Some((1, Reason::Crowded)));
     assert_eq!(tree.len(), 20);
 }
 

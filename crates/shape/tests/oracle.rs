@@ -71,7 +71,8 @@ impl Case {
             node.burst = Some(Bytes::new(3_076));
             nodes.push(node);
         }
-        Spec { rate: Rate::from_bps(self.rate), link: Link::default(), nodes }
+        let link = Link::default();
+        Spec { rate: Rate::from_bps(self.rate), link, nodes, cares: vec![] }
     }
 }
 

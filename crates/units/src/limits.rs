@@ -50,3 +50,5 @@ pub const CAPTURE_RECORD_BYTES: usize = 256 << 10;
 pub const CAPTURE_INTERFACES: usize = 4_096;
 /// Problems of one file that are shown before the rest is only counted.
 pub const PROBLEMS_SHOWN: usize = 100;
+/// Seconds without a frame after which a session gives up its place to one that waits.
+pub const SESSION_IDLE_SECS: u64 = 5;

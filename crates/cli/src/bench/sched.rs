@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use weir_packet::{Flow, Frame, Headers, Label, Pool, Side};
 use weir_shape::Link;
-use weir_shape::tree::{Edit, LINK, NodeSpec, Spec, Tree};
+use weir_shape::aqm::{self, Codel};
+use weir_shape::tree::{Care, Edit, LINK, NodeSpec, Queueing, Spec, Tree};
 use weir_units::{Instant, Rate, Span};
 
 use super::{Figures, Json, per, timed, within};
-use crate::out::problem;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -85,9 +85,6 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    if args.aqm == Aqm::Codel {
-        return problem("queues per flow and CoDel are not in the tree yet: --aqm none");
-    }
     let mut bench = Bench::new(args);
     bench.fill(args);
     let mut figures = Figures::new(&["ns_per_packet", "accepted", "bytes_per_leaf"]);
@@ -147,6 +144,8 @@ struct Counts {
     offered: usize,
     accepted: usize,
     left: usize,
+    /// Taken by queue management.
+    managed: usize,
     time: Duration,
 }
 
@@ -155,7 +154,9 @@ impl Bench {
         let spec = spec(args);
         let standing = if args.state == State::Idle { 1 } else { args.standing() as usize };
         let buffers = args.leaves as usize * standing + 2 * args.burst as usize;
-        let mut tree = Tree::new(buffers, usize::MAX, 0, Instant::ZERO);
+        let flows =
+            if args.aqm == Aqm::None { 0 } else { args.leaves as usize * args.flows as usize };
+        let mut tree = Tree::new(buffers, usize::MAX, flows, Instant::ZERO);
         let mut edit = Edit::between(&Spec::default(), &spec);
         tree.apply(Instant::ZERO, &mut edit, |leaf| leaf, |_, _, _| {});
         Bench {
@@ -213,6 +214,10 @@ impl Bench {
         let leaving = &mut self.leaving;
         let most = burst as usize;
         self.tree.pop_burst(self.now, most, |waiting| leaving.push(black_box(waiting).frame));
+        while let Some(dropped) = self.tree.take_dropped() {
+            self.counts.managed += 1;
+            leaving.push(dropped.frame);
+        }
     }
 
     fn round(&mut self, args: &Args) {
@@ -229,7 +234,8 @@ impl Bench {
             let refused = self.leaving.len();
             let time = time + timed(|| self.pop_all(args.burst));
             if time < DISTURBED {
-                self.counts.left += self.leaving.len() - refused;
+                let managed = self.counts.managed - before.managed;
+                self.counts.left += self.leaving.len() - refused - managed;
                 self.counts.time += time;
             } else {
                 self.counts = before;
@@ -249,6 +255,12 @@ impl Bench {
 }
 
 fn spec(args: &Args) -> Spec {
+    let codel = Care {
+        queue: Queueing::Fair,
+        aqm: aqm::Aqm::Codel(Codel::for_rate(RATE, None, None)),
+        ..Care::default()
+    };
+    let cares = if args.aqm == Aqm::Codel { vec![codel] } else { vec![] };
     let mut nodes = Vec::new();
     let mut next = LINK + 1;
     let mut add = |parent: u32, is_leaf: bool, nodes: &mut Vec<NodeSpec>| {
@@ -263,7 +275,7 @@ fn spec(args: &Args) -> Spec {
     };
     if args.levels == 2 {
         (0..args.leaves).for_each(|_| _ = add(LINK, true, &mut nodes));
-        return Spec { rate: RATE, link: Link::default(), nodes };
+        return Spec { rate: RATE, link: Link::default(), nodes, cares };
     }
     let tops: Vec<u32> = (0..args.tops).map(|_| add(LINK, false, &mut nodes)).collect();
     let mut parent = LINK;
@@ -277,5 +289,5 @@ fn spec(args: &Args) -> Spec {
         };
         add(parent, true, &mut nodes);
     }
-    Spec { rate: RATE, link: Link::default(), nodes }
+    Spec { rate: RATE, link: Link::default(), nodes, cares }
 }

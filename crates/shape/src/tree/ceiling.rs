@@ -9,15 +9,20 @@ const FRACTION: u32 = 32;
 /// Bytes of a full frame with everything that a link may count.
 const FULL_FRAME: u64 = 1_538;
 
-/// When a node may send again.
+/// A rate as the packet path uses it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ceiling {
     ns_per_byte: u64,
+    /// How far a clock may lag behind: what one who was silent may send at once.
+    burst: Span,
+}
+
+/// When someone under a ceiling may send again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Clock {
     free_at: Instant,
     /// Below one nanosecond.
     remainder: u32,
-    /// How far the clock may lag behind: what a node that was silent may send at once.
-    burst: Span,
 }
 
 impl Ceiling {
@@ -29,36 +34,28 @@ impl Ceiling {
         // of its own time is enough to make up for that
         let two_frames = rate.time_for(Bytes::new(2 * FULL_FRAME));
         let burst = burst.map_or(two_frames.max(Span::from_ms(1)), |b| rate.time_for(b));
-        Ceiling {
-            ns_per_byte: u64::try_from(ns).unwrap_or(u64::MAX),
-            free_at: Instant::ZERO,
-            remainder: 0,
-            burst,
-        }
+        Ceiling { ns_per_byte: u64::try_from(ns).unwrap_or(u64::MAX), burst }
     }
 
     /// Sends `bytes`; returns when the next frame may go, if that is not now.
     #[inline]
-    pub(crate) fn send(&mut self, now: Instant, bytes: u64) -> Option<Instant> {
+    pub(crate) fn send(&self, clock: &mut Clock, now: Instant, bytes: u64) -> Option<Instant> {
         let earliest = now - self.burst;
-        if self.free_at < earliest {
-            self.free_at = earliest;
-            self.remainder = 0;
+        if clock.free_at < earliest {
+            clock.free_at = earliest;
+            clock.remainder = 0;
         }
-        let time = u128::from(bytes) * u128::from(self.ns_per_byte) + u128::from(self.remainder);
+        let time = u128::from(bytes) * u128::from(self.ns_per_byte) + u128::from(clock.remainder);
         #[expect(clippy::cast_possible_truncation, reason = "the bits below the point")]
         {
-            self.remainder = time as u32;
+            clock.remainder = time as u32;
         }
-        self.free_at += Span::from_ns(u64::try_from(time >> FRACTION).unwrap_or(u64::MAX));
-        (self.free_at > now).then_some(self.free_at)
+        clock.free_at += Span::from_ns(u64::try_from(time >> FRACTION).unwrap_or(u64::MAX));
+        clock.not_before(now)
     }
+}
 
-    /// Takes over how much another has used up.
-    pub(crate) fn inherit(&mut self, old: &Ceiling) {
-        self.free_at = old.free_at;
-    }
-
+impl Clock {
     /// When the next frame may go, if that is not now.
     #[inline]
     pub(crate) fn not_before(&self, now: Instant) -> Option<Instant> {

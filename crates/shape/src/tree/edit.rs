@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use weir_packet::Label;
 use weir_units::{Instant, Rate};
 
-use super::ceiling::Ceiling;
+use super::ceiling::{Ceiling, Clock};
 use super::heap::Heap;
 use super::interior::Interior;
 use super::kinds::{Child, sorted};
-use super::longest::Longest;
-use super::node::{Kind, Node, Share};
+use super::node::{Flags, Kind, Node, Share};
 use super::owed::Due;
+use super::queues::{self, Kept};
 use super::spec::{NodeSpec, Spec};
 use super::{LINK, Tree};
 use crate::Link;
@@ -25,8 +25,12 @@ pub struct Edit {
     link: Link,
     /// Tables that are large enough, where the old ones are not.
     tables: Option<Tables>,
+    /// How the frames of leaves wait.
+    cares: Box<[Kept]>,
     /// Numbers that are no node any more, or are another kind of node.
     removed: Vec<u32>,
+    /// Leaves whose frames wait otherwise from now on.
+    cared: Vec<u32>,
     changed: Vec<(NodeSpec, Option<Ceiling>)>,
     /// Parents with their children, the deepest first.
     parents: Vec<Parent>,
@@ -46,10 +50,10 @@ struct Parent {
 struct Tables {
     nodes: Vec<Node>,
     interiors: Vec<Interior>,
-    ceilings: Vec<Ceiling>,
+    ceilings: Vec<(Ceiling, Clock)>,
     dues: Vec<Due>,
     timer: Heap,
-    longest: Option<Longest>,
+    queues: queues::Tables,
 }
 
 impl Edit {
@@ -59,7 +63,8 @@ impl Edit {
         let (before, after) = (by_number(old), by_number(new));
         let (old_ceilings, ceilings) = (ceilings(old), ceilings(new));
         let mut touched: BTreeSet<u32> = BTreeSet::new();
-        let mut edit = Edit { rate: new.rate, link: new.link, ..Edit::default() };
+        let cares = new.cares.iter().map(|&care| Kept::new(care)).collect();
+        let mut edit = Edit { rate: new.rate, link: new.link, cares, ..Edit::default() };
         for (number, told) in &before {
             let same_kind = after.get(number).is_some_and(|n| n.is_leaf == told.is_leaf);
             if !same_kind {
@@ -70,8 +75,13 @@ impl Edit {
         for (number, told) in &after {
             let (ceiling, old_ceiling) = (ceilings.get(number), old_ceilings.get(number));
             let was = before.get(number);
-            if was == Some(told) && ceiling == old_ceiling {
+            let (care, old_care) = (new.care(told), was.map(|was| old.care(was)));
+            let is_cared = told.is_leaf && old_care.is_some_and(|old| old != care);
+            if was == Some(told) && ceiling == old_ceiling && !is_cared {
                 continue;
+            }
+            if is_cared && was.is_some_and(|was| was.is_leaf) {
+                edit.cared.push(*number);
             }
             let made = ceiling.copied().flatten().map(|rate| Ceiling::new(rate, told.burst));
             edit.changed.push((**told, made));
@@ -130,7 +140,9 @@ impl Edit {
     fn room(&mut self, old: &Spec, new: &Spec) {
         let needed = |spec: &Spec| {
             let most = spec.nodes.iter().map(|n| n.number as usize + 1).max();
-            (most.unwrap_or(1) + 64).next_power_of_two()
+            // steps of an eighth, so that few edits need larger tables
+            let most = most.unwrap_or(1) + 64;
+            most.next_multiple_of((most.next_power_of_two() / 16).max(1))
         };
         if old.nodes.is_empty() || needed(new) > needed(old) {
             self.tables = Some(Tables {
@@ -139,7 +151,7 @@ impl Edit {
                 ceilings: Vec::with_capacity(needed(new)),
                 dues: Vec::with_capacity(needed(new)),
                 timer: Heap::with_capacity(2 * needed(new)),
-                longest: Some(Longest::with_capacity(needed(new))),
+                queues: queues::Tables::with_capacity(needed(new)),
             });
         }
     }
@@ -175,39 +187,47 @@ impl Tree {
     ) {
         self.line.set_rate(edit.rate, now);
         self.link = edit.link;
-        if let Some(tables) = &mut edit.tables {
+        // an earlier, larger tree may have left more room than the edit could know
+        if let Some(tables) = &mut edit.tables
+            && tables.nodes.capacity() > self.nodes.len()
+        {
             self.move_into(tables);
         }
+        for &number in edit.removed.iter().chain(&edit.cared) {
+            let node = &mut self.nodes[number as usize];
+            if node.is_leaf() {
+                self.queues.flatten(number, node);
+            }
+        }
+        std::mem::swap(&mut self.queues.cares, &mut edit.cares);
         for &number in &edit.removed {
             let node = &mut self.nodes[number as usize];
-            (node.kind, node.is_held, node.has_ceiling) = (Kind::None, false, false);
+            node.kind = Kind::None;
+            node.share.flags = Flags::default();
             edit.old.push(std::mem::take(&mut self.interiors[number as usize]));
         }
         for (told, ceiling) in &mut edit.changed {
-            self.write(told, ceiling.take());
+            self.write(now, told, ceiling.take());
         }
         for &number in &edit.removed {
-            let node = &mut self.nodes[number as usize];
-            let chain = std::mem::take(&mut node.chain);
-            self.longest.forget(number, node);
+            let chain = std::mem::take(&mut self.nodes[number as usize].chain);
             let to = successor(number);
             let heir = &mut self.nodes[to as usize];
-            self.store.append(&mut heir.chain, chain, |label, bytes| {
+            self.queues.fill(now, to, heir, chain, |label, bytes| {
                 label.leaf = to;
                 self.order.moved(label);
                 moved(number, label, bytes);
             });
-            self.longest.grew(to, heir);
         }
         let nodes = &self.nodes;
-        self.timer.retain(|entry| nodes.get(entry.node as usize).is_some_and(|n| n.is_held));
+        self.timer.retain(|entry| nodes.get(entry.node as usize).is_some_and(Node::is_held));
         for parent in &mut edit.parents {
             self.sort_anew(now, parent);
         }
         for &number in &edit.removed {
             // an heir that had nothing has something now
             let heir = successor(number);
-            if !self.nodes[heir as usize].chain.is_empty() {
+            if self.has_something(heir) {
                 self.wake(now, heir);
             }
         }
@@ -223,28 +243,39 @@ impl Tree {
             tables.timer.push(entry);
         }
         std::mem::swap(&mut self.timer, &mut tables.timer);
-        if let Some(longest) = &mut tables.longest {
-            longest.inherit(&self.longest);
-            std::mem::swap(&mut self.longest, longest);
-        }
+        self.queues.move_into(&mut tables.queues);
     }
 
-    fn write(&mut self, told: &NodeSpec, ceiling: Option<Ceiling>) {
-        let node = &mut self.nodes[told.number as usize];
-        let old = &mut self.ceilings[told.number as usize];
-        if let Some(mut new) = ceiling {
-            if node.has_ceiling {
-                new.inherit(old);
-            }
-            *old = new;
-        }
-        node.has_ceiling = ceiling.is_some();
-        node.parent = told.parent;
-        node.kind = if told.is_leaf { Kind::Leaf } else { Kind::Interior };
+    fn write(&mut self, now: Instant, told: &NodeSpec, ceiling: Option<Ceiling>) {
+        let number = told.number;
+        let node = &mut self.nodes[number as usize];
+        let (old, clock) = &mut self.ceilings[number as usize];
+        let had_ceiling = node.has_ceiling();
         // whoever waited for another ceiling asks this one
-        node.is_held = false;
+        node.share.flags.clear(Flags::HELD);
+        node.share.flags.clear(Flags::CEILING);
+        if let Some(new) = ceiling {
+            *old = new;
+            node.share.flags.set(Flags::CEILING);
+            if !had_ceiling {
+                *clock = Clock::default();
+            }
+        }
+        node.parent = told.parent;
         node.most_frames = told.frames;
         node.most_bytes = u32::try_from(told.bytes.get()).unwrap_or(u32::MAX);
+        node.care = told.care;
+        let is_plain = self.queues.is_plain(told.care);
+        match (told.is_leaf, is_plain) {
+            (false, _) => node.kind = Kind::Interior,
+            (true, true) => node.kind = Kind::Plain,
+            (true, false) if node.kind == Kind::WithCare => {}
+            (true, false) => {
+                node.kind = Kind::WithCare;
+                let chain = std::mem::take(&mut node.chain);
+                self.queues.fill(now, number, node, chain, |_, _| {});
+            }
+        }
     }
 
     /// A parent gets a new order of its children, and those that can send wake in it.
@@ -254,7 +285,10 @@ impl Tree {
             self.nodes[LINK as usize].kind = Kind::Interior;
         }
         for (child, share, due) in &parent.shares {
-            self.nodes[*child as usize].share = *share;
+            let node = &mut self.nodes[*child as usize];
+            let own = node.share.flags.of_its_own();
+            node.share = *share;
+            node.share.flags.set(own);
             self.dues[*child as usize] = *due;
             if self.has_something(*child) {
                 self.wake_one(now, *child);

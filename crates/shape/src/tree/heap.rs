@@ -31,6 +31,10 @@ impl Heap {
         self.entries.first().copied()
     }
 
+    pub(crate) const fn is_full(&self) -> bool {
+        self.entries.len() == self.entries.capacity()
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>()
     }

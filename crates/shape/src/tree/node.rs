@@ -16,12 +16,10 @@ pub(crate) struct Node {
     /// Frames and bytes that may wait in a leaf.
     pub(crate) most_frames: u32,
     pub(crate) most_bytes: u32,
+    /// How the frames of a leaf wait, if not plainly.
+    pub(crate) care: u16,
     pub(crate) kind: Kind,
-    /// Its ceiling does not let it send yet: it waits in the timer.
-    pub(crate) is_held: bool,
-    /// It has a ceiling of its own: the parent's is higher.
-    pub(crate) has_ceiling: bool,
-    /// The ring of `longest.rs` that it lies in.
+    /// The ring of `longest.rs` that a plain leaf lies in.
     pub(crate) ring: u8,
 }
 
@@ -35,8 +33,10 @@ pub(crate) enum Kind {
     None,
     /// It has children.
     Interior,
-    /// Frames wait here.
-    Leaf,
+    /// Frames wait here, in one chain.
+    Plain,
+    /// Frames wait here in queues of their own.
+    WithCare,
 }
 
 /// What a node is among its siblings.
@@ -54,7 +54,7 @@ pub(crate) struct Share {
     pub(crate) flags: Flags,
 }
 
-/// Three facts about a child.
+/// Facts about a child.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Flags(u8);
 
@@ -67,6 +67,15 @@ impl Flags {
     pub(crate) const OWED: u8 = 4;
     /// It waits for that clock.
     pub(crate) const LISTED_OWED: u8 = 8;
+    /// It has a ceiling of its own: the parent's is higher.
+    pub(crate) const CEILING: u8 = 16;
+    /// Its ceiling does not let it send yet: it waits in the timer.
+    pub(crate) const HELD: u8 = 32;
+
+    /// Those that do not depend on the siblings.
+    pub(crate) const fn of_its_own(self) -> u8 {
+        self.0 & (Flags::CEILING | Flags::HELD)
+    }
 
     #[inline]
     pub(crate) const fn has(self, flag: u8) -> bool {
@@ -85,6 +94,26 @@ impl Flags {
 }
 
 impl Node {
+    /// A leaf of one chain.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.kind == Kind::Plain
+    }
+
+    pub(crate) const fn is_leaf(&self) -> bool {
+        matches!(self.kind, Kind::Plain | Kind::WithCare)
+    }
+
+    #[inline]
+    pub(crate) const fn is_held(&self) -> bool {
+        self.share.flags.has(Flags::HELD)
+    }
+
+    #[inline]
+    pub(crate) const fn has_ceiling(&self) -> bool {
+        self.share.flags.has(Flags::CEILING)
+    }
+
     /// Whether one more frame is too many.
     #[inline]
     pub(crate) fn is_full(&self, bytes: usize) -> bool {

@@ -2,6 +2,7 @@
 
 use weir_units::{Bytes, Rate};
 
+use super::care::Care;
 use crate::Link;
 
 /// A whole tree for one leaving port.
@@ -13,6 +14,9 @@ pub struct Spec {
     pub link: Link,
     /// The nodes below the link; a parent comes before its children.
     pub nodes: Vec<NodeSpec>,
+    /// How the frames of leaves wait, by the numbers that nodes name. A number that is not here
+    /// stands for a plain queue.
+    pub cares: Vec<Care>,
 }
 
 /// One node.
@@ -38,6 +42,8 @@ pub struct NodeSpec {
     pub frames: u32,
     /// Bytes that may wait in a leaf.
     pub bytes: Bytes,
+    /// How they wait, by its place among the cares of the tree.
+    pub care: u16,
 }
 
 impl NodeSpec {
@@ -55,6 +61,13 @@ impl NodeSpec {
             burst: None,
             frames: 1_000,
             bytes: Bytes::new(u64::MAX >> 1),
+            care: 0,
         }
+    }
+}
+
+impl Spec {
+    pub(crate) fn care(&self, node: &NodeSpec) -> Care {
+        self.cares.get(usize::from(node.care)).copied().unwrap_or_default()
     }
 }

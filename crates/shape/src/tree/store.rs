@@ -7,7 +7,7 @@
 //! all at once.
 
 use weir_packet::{Frame, Label};
-use weir_units::Instant;
+use weir_units::{Bytes, Instant};
 
 use super::node::NONE;
 
@@ -20,6 +20,8 @@ pub struct Waiting {
     pub label: Label,
     /// When it came.
     pub since: Instant,
+    /// Queue management asks for the mark that congestion was experienced.
+    pub mark: bool,
 }
 
 /// The places of all frames that may wait.
@@ -45,7 +47,24 @@ pub(crate) struct Link {
     /// Its bytes.
     pub(crate) len: u16,
     /// Where its network header begins.
-    pub(crate) net_at: u16,
+    net_at: u8,
+    /// Bits: it understands marks; it is to be marked.
+    flags: u8,
+}
+
+const CAN_MARK: u8 = 1;
+const MARK: u8 = 2;
+
+impl Link {
+    /// What the frame costs.
+    #[inline]
+    pub(crate) fn cost(&self, link: crate::Link) -> Bytes {
+        link.cost(usize::from(self.len), u16::from(self.net_at))
+    }
+
+    pub(crate) const fn can_mark(&self) -> bool {
+        self.flags & CAN_MARK != 0
+    }
 }
 
 /// Frames in the order in which they came.
@@ -79,18 +98,63 @@ impl Store {
     }
 
     #[inline]
-    pub(crate) fn push(&mut self, chain: &mut Chain, now: Instant, frame: Frame, label: Label) {
+    pub(crate) fn push(
+        &mut self,
+        chain: &mut Chain,
+        now: Instant,
+        frame: Frame,
+        label: Label,
+        mark: bool,
+    ) {
         let at = frame.index();
-        chain.bytes = chain.bytes.saturating_add(bytes_of(&frame));
         let len = u16::try_from(frame.len()).unwrap_or(u16::MAX);
-        self.links[at as usize] = Link { since: now, next: NONE, len, net_at: label.net_at };
+        let net_at = u8::try_from(label.net_at).unwrap_or(u8::MAX);
+        let flags = if label.ecn() == 0 { 0 } else { CAN_MARK } | if mark { MARK } else { 0 };
+        self.links[at as usize] = Link { since: now, next: NONE, len, net_at, flags };
         self.places[at as usize].0 = Some((frame, label));
+        self.hang(chain, at, len);
+    }
+
+    #[inline]
+    fn hang(&mut self, chain: &mut Chain, at: u32, len: u16) {
         match chain.last {
             NONE => chain.first = at,
             last => self.links[last as usize].next = at,
         }
         chain.last = at;
-        chain.frames += 1;
+        chain.count(len);
+    }
+
+    /// Puts a frame that was taken out of a chain into another.
+    pub(crate) fn append_one(&mut self, chain: &mut Chain, at: u32) {
+        let link = &mut self.links[at as usize];
+        link.next = NONE;
+        let len = link.len;
+        self.hang(chain, at, len);
+    }
+
+    /// Puts all of `from` behind what is in `to`.
+    pub(crate) fn splice(&mut self, to: &mut Chain, from: Chain) {
+        if from.is_empty() {
+            return;
+        }
+        match to.last {
+            NONE => to.first = from.first,
+            last => self.links[last as usize].next = from.first,
+        }
+        to.last = from.last;
+        to.frames += from.frames;
+        to.bytes = to.bytes.saturating_add(from.bytes);
+    }
+
+    /// The label of a frame.
+    pub(crate) fn label(&mut self, at: u32) -> Option<&mut Label> {
+        self.places[at as usize].0.as_mut().map(|(_, label)| label)
+    }
+
+    /// A frame is to be marked.
+    pub(crate) fn mark(&mut self, at: u32) {
+        self.links[at as usize].flags |= MARK;
     }
 
     /// Lets the processor fetch what is known of the first frame of a chain.
@@ -113,8 +177,7 @@ impl Store {
         let at = chain.first;
         let link = *self.links.get(at as usize)?;
         chain.first = link.next;
-        chain.frames -= 1;
-        chain.bytes = chain.bytes.saturating_sub(u32::from(link.len));
+        chain.discount(link.len);
         if link.next == NONE {
             chain.last = NONE;
         }
@@ -125,45 +188,24 @@ impl Store {
     #[inline]
     pub(crate) fn take(&mut self, at: u32) -> Option<Waiting> {
         let (frame, label) = self.places[at as usize].0.take()?;
-        Some(Waiting { frame, label, since: self.links[at as usize].since })
+        let link = &self.links[at as usize];
+        Some(Waiting { frame, label, since: link.since, mark: link.flags & MARK != 0 })
     }
-
-    /// Puts all of `from` behind what is in `to`, each with its label changed.
-    pub(crate) fn append(
-        &mut self,
-        to: &mut Chain,
-        from: Chain,
-        mut relabel: impl FnMut(&mut Label, usize),
-    ) {
-        let mut at = from.first;
-        while at != NONE {
-            if let Some((frame, label)) = &mut self.places[at as usize].0 {
-                relabel(label, frame.len());
-            }
-            at = self.links[at as usize].next;
-        }
-        if from.is_empty() {
-            return;
-        }
-        match to.last {
-            NONE => to.first = from.first,
-            last => self.links[last as usize].next = from.first,
-        }
-        to.last = from.last;
-        to.frames += from.frames;
-        to.bytes = to.bytes.saturating_add(from.bytes);
-    }
-}
-
-#[inline]
-fn bytes_of(frame: &Frame) -> u32 {
-    u32::try_from(frame.len()).unwrap_or(u32::MAX)
 }
 
 impl Chain {
-    #[cfg(test)]
-    pub(crate) fn of(frames: u32) -> Chain {
-        Chain { frames, ..Chain::default() }
+    /// One more frame.
+    #[inline]
+    pub(crate) fn count(&mut self, bytes: u16) {
+        self.frames += 1;
+        self.bytes = self.bytes.saturating_add(u32::from(bytes));
+    }
+
+    /// One frame less.
+    #[inline]
+    pub(crate) fn discount(&mut self, bytes: u16) {
+        self.frames -= 1;
+        self.bytes = self.bytes.saturating_sub(u32::from(bytes));
     }
 
     pub(crate) const fn frames(&self) -> u32 {

@@ -1,0 +1,103 @@
+//! From the words about a leaf's queue to what shape is told. Leaves with the same words and about
+//! the same rate share one entry, and an entry keeps its place from policy to policy.
+
+use std::collections::BTreeMap;
+
+use weir_policy::{self as policy, AqmKind, Both, LeafWords};
+use weir_shape::aqm::{Aqm, Cobalt, Codel, Pie, Red, Wred};
+use weir_shape::tree::{Care, NextSession, Queueing, Sessions};
+use weir_units::Rate;
+
+/// Entries that are kept for leaves that may come back; then the list starts anew.
+const KEPT: usize = 1_024;
+
+/// The cares of one tree while it is being compiled.
+pub(crate) struct Cares {
+    list: Vec<Care>,
+    /// By the words' place in the plan and the rate.
+    known: BTreeMap<(u32, Rate), u16>,
+}
+
+impl Cares {
+    /// Those of the policy before keep their places.
+    pub(crate) fn after(before: &[Care]) -> Cares {
+        let kept = if before.len() > KEPT { &[] } else { before };
+        Cares { list: kept.to_vec(), known: BTreeMap::new() }
+    }
+
+    pub(crate) fn into_list(self) -> Vec<Care> {
+        self.list
+    }
+
+    /// The place of what these words mean for a leaf that may have `ceil`.
+    pub(crate) fn of(
+        &mut self,
+        words_at: u32,
+        words: &LeafWords,
+        ceil: Rate,
+        way: impl Fn(Both<Option<Rate>>) -> Option<Rate>,
+    ) -> u16 {
+        let rate = about(ceil);
+        if let Some(&at) = self.known.get(&(words_at, rate)) {
+            return at;
+        }
+        let care = care(words, rate, way);
+        let at = self.list.iter().position(|c| *c == care).unwrap_or_else(|| {
+            self.list.push(care);
+            self.list.len() - 1
+        });
+        // more than 65 535 different ones are a policy that nobody wrote; they share the last
+        let at = u16::try_from(at).unwrap_or(u16::MAX);
+        self.known.insert((words_at, rate), at);
+        at
+    }
+}
+
+/// A rate to a sixteenth: queue management does not need to know better, and thousands of customers
+/// share a few entries.
+fn about(rate: Rate) -> Rate {
+    let bits = rate.bps();
+    let low = bits.checked_ilog2().unwrap_or(0).saturating_sub(4);
+    Rate::from_bps(bits >> low << low)
+}
+
+/// A leaf that says nothing has a queue per connection under COBALT: whoever sends little is never
+/// delayed by whoever sends much.
+fn care(words: &LeafWords, rate: Rate, way: impl Fn(Both<Option<Rate>>) -> Option<Rate>) -> Care {
+    let queue = match words.queue.unwrap_or_default() {
+        policy::Queue::Fifo => Queueing::Fifo,
+        policy::Queue::Fair => Queueing::Fair,
+        policy::Queue::FairHost => Queueing::FairHost,
+    };
+    // who asks for one plain queue gets just that
+    let silent = if queue == Queueing::Fifo { AqmKind::None } else { AqmKind::Cobalt };
+    let sessions = words.session.as_ref().map(|session| Sessions {
+        max: way(session.max).unwrap_or(Rate::MAX),
+        count: session.count.unwrap_or(u32::MAX),
+        next: match session.next {
+            policy::Next::Share => NextSession::Share,
+            policy::Next::Wait => NextSession::Wait,
+            policy::Next::Reject => NextSession::Reject,
+        },
+    });
+    Care { queue, aqm: aqm(words.aqm, silent, rate), ecn: words.ecn.unwrap_or(false), sessions }
+}
+
+fn aqm(said: Option<policy::Aqm>, silent: AqmKind, rate: Rate) -> Aqm {
+    let kind = said.map_or(silent, |said| said.kind);
+    let time = |of: fn(&policy::Aqm) -> _| said.as_ref().and_then(of);
+    let (target, interval) = (time(|a| a.target), time(|a| a.interval));
+    let (min, max) = match said {
+        Some(said) => (said.min, said.max),
+        None => (None, None),
+    };
+    let probability = said.and_then(|said| said.probability);
+    match kind {
+        AqmKind::None => Aqm::None,
+        AqmKind::Red => Aqm::Red(Red::for_rate(rate, min, max, probability)),
+        AqmKind::Wred => Aqm::Wred(Wred::for_rate(rate, min, max, probability)),
+        AqmKind::Codel => Aqm::Codel(Codel::for_rate(rate, target, interval)),
+        AqmKind::Cobalt => Aqm::Cobalt(Cobalt::for_rate(rate, target, interval)),
+        AqmKind::Pie => Aqm::Pie(Pie::for_rate(rate, target, interval)),
+    }
+}

@@ -1,0 +1,107 @@
+//! The hosts of leaves that let each host have its turn: made by the first frame that waits, gone
+//! with the last connection.
+
+use std::ops::{Index, IndexMut};
+
+use super::node::NONE;
+use super::ring::{Member, Ring, Turn};
+
+/// One host that has frames waiting in a leaf.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Host {
+    turn: Turn,
+    /// Its connections.
+    pub(crate) ring: Ring,
+    leaf: u32,
+    hash: u32,
+    /// The next with the same slot, or the next that is free.
+    next: u32,
+}
+
+impl Member for Host {
+    fn turn(&mut self) -> &mut Turn {
+        &mut self.turn
+    }
+}
+
+/// All of them, found by leaf and address.
+#[derive(Debug)]
+pub(crate) struct Hosts {
+    hosts: Box<[Host]>,
+    slots: Box<[u32]>,
+    free: u32,
+}
+
+impl Index<u32> for Hosts {
+    type Output = Host;
+
+    fn index(&self, at: u32) -> &Host {
+        &self.hosts[at as usize]
+    }
+}
+
+impl IndexMut<u32> for Hosts {
+    fn index_mut(&mut self, at: u32) -> &mut Host {
+        &mut self.hosts[at as usize]
+    }
+}
+
+impl Hosts {
+    /// Room for so many, a power of two.
+    pub(crate) fn new(most: usize) -> Hosts {
+        let most = most.clamp(1, 1 << 20).next_power_of_two();
+        let mut hosts = vec![Host::default(); most].into_boxed_slice();
+        for (host, next) in hosts.iter_mut().zip(1..) {
+            host.next = next;
+        }
+        if let Some(last) = hosts.last_mut() {
+            last.next = NONE;
+        }
+        Hosts { hosts, slots: vec![NONE; most].into(), free: 0 }
+    }
+
+    fn slot(&self, leaf: u32, hash: u32) -> usize {
+        let mixed = (hash ^ leaf.wrapping_mul(0x9e37_79b9)).wrapping_mul(0x85eb_ca6b);
+        (mixed >> 7) as usize & (self.slots.len() - 1)
+    }
+
+    /// The host of this address in a leaf; `None` if every place is taken.
+    pub(crate) fn find(&mut self, leaf: u32, hash: u32) -> Option<u32> {
+        let slot = self.slot(leaf, hash);
+        let mut at = self.slots[slot];
+        while at != NONE {
+            let host = &self.hosts[at as usize];
+            if (host.leaf, host.hash) == (leaf, hash) {
+                return Some(at);
+            }
+            at = host.next;
+        }
+        let at = self.free;
+        if at == NONE {
+            return None;
+        }
+        self.free = self.hosts[at as usize].next;
+        self.hosts[at as usize] = Host { leaf, hash, next: self.slots[slot], ..Host::default() };
+        self.slots[slot] = at;
+        Some(at)
+    }
+
+    /// A host has no connections any more.
+    pub(crate) fn forget(&mut self, host: u32) {
+        let Host { leaf, hash, next, .. } = self.hosts[host as usize];
+        let slot = self.slot(leaf, hash);
+        if self.slots[slot] == host {
+            self.slots[slot] = next;
+        } else {
+            let mut at = self.slots[slot];
+            while at != NONE && self.hosts[at as usize].next != host {
+                at = self.hosts[at as usize].next;
+            }
+            if let Some(before) = self.hosts.get_mut(at as usize) {
+                before.next = next;
+            }
+        }
+        self.hosts[host as usize].next = self.free;
+        self.free = host;
+    }
+}

@@ -1,0 +1,187 @@
+//! Turns: members of a ring are served one after the other, each until its credit of bytes is used
+//! up (deficit round robin, Shreedhar and Varghese 1995). A member that just began to send goes
+//! before those that have been sending for longer, for one credit (as in FQ-CoDel, RFC 8290): who
+//! sends little always goes first, who sends much never twice. Used for the connections of a leaf,
+//! and for its hosts and the connections of each.
+
+use std::ops::IndexMut;
+
+use super::node::NONE;
+
+/// What a member may send in its turn: a full frame on any link.
+pub(crate) const QUANTUM: i32 = 1_538;
+
+/// What a member knows of its turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    before: u32,
+    behind: u32,
+    /// Bytes that it may still send.
+    pub(crate) credit: i32,
+    pub(crate) place: Place,
+}
+
+/// Where a member is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Nowhere: it has nothing to send, and the last turn is over.
+    #[default]
+    Off,
+    /// Among those that just began.
+    New,
+    /// Among those that have sent in their turn.
+    Old,
+    /// It has reached what it may have, and waits for a moment.
+    Held,
+    /// It waits for another to end.
+    Waiting,
+}
+
+impl Default for Turn {
+    fn default() -> Self {
+        Turn { before: NONE, behind: NONE, credit: 0, place: Place::Off }
+    }
+}
+
+/// Whoever takes turns.
+pub(crate) trait Member {
+    fn turn(&mut self) -> &mut Turn;
+}
+
+/// The members of rings, by number.
+pub(crate) trait Members: IndexMut<u32, Output: Member> {}
+
+impl<T: IndexMut<u32, Output: Member>> Members for T {}
+
+/// Members in a row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    first: u32,
+    last: u32,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        List { first: NONE, last: NONE }
+    }
+}
+
+impl List {
+    #[inline]
+    pub(crate) const fn first(&self) -> Option<u32> {
+        if self.first == NONE { None } else { Some(self.first) }
+    }
+
+    #[inline]
+    pub(crate) fn append<T: Members>(&mut self, members: &mut T, id: u32) {
+        let turn = members[id].turn();
+        (turn.before, turn.behind) = (self.last, NONE);
+        match self.last {
+            NONE => self.first = id,
+            last => members[last].turn().behind = id,
+        }
+        self.last = id;
+    }
+
+    #[inline]
+    pub(crate) fn remove<T: Members>(&mut self, members: &mut T, id: u32) {
+        let turn = members[id].turn();
+        let (before, behind) = (turn.before, turn.behind);
+        match before {
+            NONE => self.first = behind,
+            before => members[before].turn().behind = behind,
+        }
+        match behind {
+            NONE => self.last = before,
+            behind => members[behind].turn().before = before,
+        }
+    }
+}
+
+/// Members that take turns.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ring {
+    new: List,
+    old: List,
+}
+
+impl Ring {
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.new.first().is_none() && self.old.first().is_none()
+    }
+
+    /// Anyone.
+    pub(crate) fn any(&self) -> Option<u32> {
+        self.new.first().or_else(|| self.old.first())
+    }
+
+    /// A member that was nowhere begins to send.
+    #[inline]
+    pub(crate) fn begin<T: Members>(&mut self, members: &mut T, id: u32) {
+        let turn = members[id].turn();
+        (turn.place, turn.credit) = (Place::New, QUANTUM);
+        self.new.append(members, id);
+    }
+
+    /// A member comes back that was kept away for a while: behind all others.
+    pub(crate) fn resume<T: Members>(&mut self, members: &mut T, id: u32) {
+        let turn = members[id].turn();
+        (turn.place, turn.credit) = (Place::Old, turn.credit.max(1));
+        self.old.append(members, id);
+    }
+
+    /// Whose turn it is.
+    #[inline]
+    pub(crate) fn next<T: Members>(&mut self, members: &mut T) -> Option<u32> {
+        loop {
+            let id = self.any()?;
+            let turn = members[id].turn();
+            if turn.credit > 0 {
+                return Some(id);
+            }
+            // a frame longer than a quantum takes several turns
+            turn.credit = turn.credit.saturating_add(QUANTUM);
+            self.rotate(members, id);
+        }
+    }
+
+    /// The member whose turn it is has sent so much.
+    #[inline]
+    pub(crate) fn sent<T: Members>(&mut self, members: &mut T, id: u32, bytes: i32) {
+        let turn = members[id].turn();
+        turn.credit = turn.credit.saturating_sub(bytes);
+        if turn.credit <= 0 {
+            turn.credit = turn.credit.saturating_add(QUANTUM);
+            self.rotate(members, id);
+        }
+    }
+
+    /// The member whose turn it is has nothing to send. One that just began stays for a round, so
+    /// that it cannot begin anew at once.
+    #[inline]
+    pub(crate) fn has_nothing<T: Members>(&mut self, members: &mut T, id: u32) -> bool {
+        if members[id].turn().place == Place::New && self.old.first().is_some() {
+            self.rotate(members, id);
+            return false;
+        }
+        self.leave(members, id);
+        true
+    }
+
+    /// A member goes out of the ring.
+    pub(crate) fn leave<T: Members>(&mut self, members: &mut T, id: u32) {
+        match std::mem::take(&mut members[id].turn().place) {
+            Place::New => self.new.remove(members, id),
+            Place::Old => self.old.remove(members, id),
+            Place::Off | Place::Held | Place::Waiting => {}
+        }
+    }
+
+    /// To the end of those that have sent in their turn.
+    #[inline]
+    fn rotate<T: Members>(&mut self, members: &mut T, id: u32) {
+        self.leave(members, id);
+        members[id].turn().place = Place::Old;
+        self.old.append(members, id);
+    }
+}
