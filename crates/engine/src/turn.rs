@@ -30,7 +30,7 @@ impl Engine {
         self.classifier.burst(now, side, &self.pool, burst.frames(), headers, labels);
 
         let tree = &mut self.trees[side.other() as usize];
-        labels.iter().for_each(|label| tree.expect(label.leaf));
+        labels.iter().for_each(|label| tree.expect(label));
         let mut lost = None;
         for (frame, (headers, label)) in burst.drain().zip(headers.iter().zip(labels)) {
             let bytes = frame.len();

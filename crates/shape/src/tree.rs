@@ -107,13 +107,14 @@ impl Tree {
         self.order.leaf(label)
     }
 
-    /// Looks at a leaf whose frame is about to be pushed. Called for all frames of a burst before
-    /// the first is pushed, it lets the processor fetch all of them at once.
+    /// Looks at what a frame that is about to be pushed will need. Called for all frames of a burst
+    /// before the first is pushed, it lets the processor fetch all of it at once.
     #[inline]
-    pub fn expect(&self, leaf: u32) {
-        if let Some(node) = self.nodes.get(leaf as usize) {
+    pub fn expect(&self, label: &Label) {
+        if let Some(node) = self.nodes.get(label.leaf as usize) {
             std::hint::black_box(node.kind);
         }
+        self.queues.expect(label);
     }
 
     /// Lets a frame wait in the leaf that its label names. Where too many wait in the leaf, or in
@@ -270,8 +271,8 @@ impl Tree {
             next = node.share.next;
         }
         if let Some(node) = self.nodes.get(next as usize) {
-            self.queues.store.look_at(&node.chain);
-            self.expect(node.share.next);
+            self.queues.look_ahead(next, node);
+            std::hint::black_box(self.nodes.get(node.share.next as usize).map(|n| n.kind));
         }
     }
 

@@ -201,7 +201,7 @@ impl Bench {
 
     fn push_all(&mut self) {
         self.counts.offered += self.coming.len();
-        self.coming.iter().for_each(|(_, label)| self.tree.expect(label.leaf));
+        self.coming.iter().for_each(|(_, label)| self.tree.expect(label));
         for (frame, label) in self.coming.drain(..) {
             match self.tree.push(self.now, frame, label) {
                 Ok(_) => self.counts.accepted += 1,

@@ -66,8 +66,9 @@ pub(crate) struct Crowd {
     pub(super) waiting: List,
     /// Frames in these two, which may not leave now.
     away: u32,
-    /// The queue with the most bytes, as far as was noticed.
+    /// The queue with the most bytes, as far as was noticed, and how many it had then.
     fattest: u32,
+    fat: u32,
     /// Sessions that have a place.
     pub(super) admitted: u32,
     /// The one of them that has been silent for longest, and the one that spoke last.
@@ -84,6 +85,7 @@ impl Default for Crowd {
             waiting: List::default(),
             away: 0,
             fattest: NONE,
+            fat: 0,
             admitted: 0,
             oldest: NONE,
             youngest: NONE,
@@ -183,6 +185,34 @@ impl Queues {
         std::mem::swap(&mut self.crowds, &mut tables.crowds);
     }
 
+    /// Lets the processor fetch what a frame of this label will need.
+    #[inline]
+    pub(crate) fn expect(&self, label: &Label) {
+        if self.cares.is_empty() {
+            return;
+        }
+        if let Some(queue) = self.queues.get(label.flow.index) {
+            std::hint::black_box((queue.leaf, queue.rung));
+        }
+        if let Some(crowd) = self.crowds.get(label.leaf as usize) {
+            std::hint::black_box(crowd.fat);
+        }
+    }
+
+    /// Lets the processor fetch what a leaf that will be next needs.
+    #[inline]
+    pub(crate) fn look_ahead(&self, number: u32, node: &Node) {
+        if node.is_plain() {
+            self.store.look_at(&node.chain);
+            return;
+        }
+        let first = self.crowds.get(number as usize).and_then(|crowd| crowd.ring.any());
+        if let Some(queue) = first.and_then(|id| self.queues.get(id)) {
+            std::hint::black_box(queue.rung);
+            self.store.look_at(&queue.chain);
+        }
+    }
+
     /// A frame joins a plain leaf.
     #[inline]
     pub(crate) fn push(&mut self, now: Instant, number: u32, node: &mut Node, came: Came) {
@@ -234,16 +264,15 @@ impl Queues {
         if fate == Fate::Drop {
             return Err((came.frame, Reason::Managed));
         }
+        if !self.has_turn(now, id, number, kept, &came.label) {
+            return Err((came.frame, Reason::QueueFull));
+        }
         let mut lost = None;
         if node.is_full(came.frame.len()) {
             match self.make_room(now, number, node, id, care) {
                 Some(waiting) => lost = Some((waiting, Reason::QueueFull)),
                 None => return Err((came.frame, Reason::QueueFull)),
             }
-        }
-        if !self.has_turn(now, id, number, kept, &came.label) {
-            // the frame that was to make room is lost for nothing; so few places are there never
-            return Err((came.frame, Reason::QueueFull));
         }
         self.join(now, number, node, id, came, fate == Fate::Mark);
         Ok(lost)
@@ -268,9 +297,8 @@ impl Queues {
         }
         self.longest.grew(id, queue.chain.frames(), &mut queue.rung);
         let bytes = queue.chain.bytes();
-        let fattest = crowd.fattest;
-        if fattest == NONE || self.bytes_in(fattest, number) < bytes {
-            self.crowds[number as usize].fattest = id;
+        if bytes > crowd.fat || crowd.fattest == id {
+            (crowd.fattest, crowd.fat) = (id, bytes);
         }
     }
 
@@ -389,7 +417,8 @@ impl Queues {
         care: &Care,
     ) -> Option<Waiting> {
         let fattest = self.crowds[number as usize].fattest;
-        let is_other = fattest != NONE && self.bytes_in(fattest, number) > 0;
+        let is_other =
+            fattest != NONE && self.bytes_in(fattest, number) > self.queues[id].chain.bytes();
         let from = if is_other { fattest } else { id };
         care.aqm.overflow(&mut self.queues[from].aqm, now);
         if care.queue == Queueing::Fifo && care.sessions.is_none() {
@@ -410,8 +439,12 @@ impl Queues {
         let queue = &mut self.queues[id];
         let (at, link) = self.store.pop(&mut queue.chain)?;
         node.chain.discount(link.len);
+        let crowd = &mut self.crowds[queue.leaf as usize];
         if matches!(queue.turn.place, Place::Held | Place::Waiting) {
-            self.crowds[queue.leaf as usize].away -= 1;
+            crowd.away -= 1;
+        }
+        if crowd.fattest == id {
+            crowd.fat = queue.chain.bytes();
         }
         if queue.chain.is_empty() {
             care.aqm.emptied(&mut queue.aqm, now);
