@@ -152,7 +152,8 @@ impl Classifier {
             } else {
                 self.found_or_new(&facts, ahead.spot, now)
             };
-            *label = Label { leaf, flow, ..Label::new(side, headers) };
+            let host = self.seed.host(facts.lan());
+            *label = Label { leaf, flow, host, ..Label::new(side, headers) };
         }
         self.ahead = all;
     }
@@ -166,7 +167,8 @@ impl Classifier {
             let spot = Key::of(&facts).map(|key| self.flows.spot(key.hash(self.seed)));
             self.found_or_new(&facts, spot.unwrap_or_default(), now)
         };
-        Label { leaf, flow, ..Label::new(side, headers) }
+        let host = self.seed.host(facts.lan());
+        Label { leaf, flow, host, ..Label::new(side, headers) }
     }
 
     /// Puts another policy in force and returns the old one, to be dropped off the packet thread.

@@ -58,6 +58,14 @@ impl Seed {
         let two = fold(c ^ self.1.rotate_left(17), d ^ self.0.rotate_left(31));
         fold(one ^ e, two ^ self.0.rotate_left(47)) ^ self.1
     }
+
+    /// What stands for a host: nobody outside can tell which two of them are taken for one.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "half of the bits are enough")]
+    pub(crate) fn host(self, address: u128) -> u32 {
+        let [a, b] = halves(address);
+        (fold(a ^ self.0, b ^ self.1) >> 16) as u32
+    }
 }
 
 /// Makes every bit depend on every other (the finalizer of splitmix64).

@@ -1,7 +1,7 @@
 //! Words that a policy may say and that this version reads and checks but does not do yet. Whoever
 //! uses one is told, wherever the policy is looked at.
 
-use weir_policy::{Enforce, LeafWords, Plan, Queue, say};
+use weir_policy::{Enforce, LeafWords, Plan, say};
 
 /// A sentence about those that a plan uses; `None` when it uses none.
 pub(crate) fn of(plan: &Plan) -> Option<String> {
@@ -17,7 +17,6 @@ pub(crate) fn of(plan: &Plan) -> Option<String> {
 }
 
 fn leaf(words: &LeafWords) -> impl Iterator<Item = &'static str> {
-    let plain = words.queue == Some(Queue::Fifo);
     let said = say::leaf(words).into_iter().map(|(word, _)| word);
-    said.filter(move |word| *word != "limit" && !(*word == "queue" && plain))
+    said.filter(|word| matches!(*word, "dscp" | "tcp" | "police"))
 }

@@ -106,7 +106,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         State::Binding => "binding",
     };
     let title = format!(
-        "sched: {state}, {} leaves, {} levels, {} tops, bursts of {}, {} frames standing, {} rounds",
+        "sched: {state}, {} leaves, {} levels, {} tops, bursts of {}, {} standing, {} rounds",
         args.leaves,
         args.levels,
         args.tops,

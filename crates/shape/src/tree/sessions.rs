@@ -8,7 +8,7 @@ use super::care::{Next, Sessions};
 use super::ceiling::Ceiling;
 use super::heap::Entry;
 use super::node::NONE;
-use super::queues::{Kept, Queues};
+use super::queues::{Away, Kept, Queues};
 use super::ring::Place;
 
 /// Silence is counted in these: about a millisecond.
@@ -33,7 +33,7 @@ impl Queues {
             return true;
         }
         if told.next == Next::Wait {
-            self.go_away(id, Place::Waiting);
+            self.go_away(id, Away::Waiting);
             self.look_when_silent(now, leaf);
             return true;
         }
@@ -119,7 +119,7 @@ impl Queues {
             && !queue.chain.is_empty()
             && !self.timer.is_full()
         {
-            self.go_away(id, Place::Held);
+            self.go_away(id, Away::Held);
             self.look_at(id, until);
         }
     }
@@ -130,7 +130,7 @@ impl Queues {
         let Some(until) = until.filter(|_| kept.max.is_some() && !self.timer.is_full()) else {
             return false;
         };
-        self.go_away(id, Place::Held);
+        self.go_away(id, Away::Held);
         self.look_at(id, until);
         true
     }

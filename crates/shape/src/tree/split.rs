@@ -1,5 +1,5 @@
-//! A table in two pieces: a part for connections, made once, and a part for leaves, which an edit may
-//! replace by a larger one.
+//! A table in two pieces: a part for connections, made once, and a part for leaves, which an edit
+//! may replace by a larger one.
 
 use std::ops::{Index, IndexMut};
 

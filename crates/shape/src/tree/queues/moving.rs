@@ -1,0 +1,101 @@
+//! An edit changes how the frames of a leaf wait, or moves them to another leaf: nothing is lost,
+//! and the frames of a connection keep their order.
+
+use weir_packet::Label;
+use weir_units::Instant;
+
+use super::{Crowd, Kept, Queues};
+use crate::tree::node::{Kind, Node};
+use crate::tree::ring::Place;
+use crate::tree::store::{Chain, Link};
+
+impl Queues {
+    /// Makes a leaf plain: all its frames in one chain, those of each queue in their order.
+    pub(crate) fn flatten(&mut self, number: u32, node: &mut Node) {
+        if node.is_plain() {
+            self.longest.forget(self.flows + number, &mut node.ring);
+            return;
+        }
+        node.chain = Chain::default();
+        while let Some(id) = self.any_queue(number) {
+            let queue = &mut self.queues[id];
+            let chain = std::mem::take(&mut queue.chain);
+            self.longest.forget(id, &mut queue.rung);
+            self.store.splice(&mut node.chain, chain);
+            self.quit(id);
+        }
+        while let Some(id) = self.crowds[number as usize].session() {
+            self.end_session(number, id);
+        }
+        self.crowds[number as usize] = Crowd::default();
+        node.kind = Kind::Plain;
+    }
+
+    /// A queue of this leaf that is in any list.
+    pub(super) fn any_queue(&self, number: u32) -> Option<u32> {
+        let crowd = &self.crowds[number as usize];
+        let away = || crowd.held.first().or_else(|| crowd.waiting.first());
+        let in_turn = || {
+            let first = crowd.ring.any()?;
+            if crowd.by_host { self.hosts[first].ring.any() } else { Some(first) }
+        };
+        away().or_else(in_turn)
+    }
+
+    /// Lets all frames of a chain wait in this leaf, whatever its limits say. `relabel` is told of
+    /// each.
+    pub(crate) fn fill(
+        &mut self,
+        now: Instant,
+        number: u32,
+        node: &mut Node,
+        mut chain: Chain,
+        mut relabel: impl FnMut(&mut Label, usize),
+    ) {
+        let cares = std::mem::take(&mut self.cares);
+        let kept = cares.get(usize::from(node.care)).filter(|_| !node.is_plain());
+        while let Some((at, link)) = self.store.pop(&mut chain) {
+            let Some(label) = self.store.label(at) else { continue };
+            relabel(label, usize::from(link.len));
+            let label = *label;
+            match kept {
+                None => {
+                    self.store.append_one(&mut node.chain, at);
+                    let id = self.flows + number;
+                    self.longest.grew(id, node.chain.frames(), &mut node.ring);
+                }
+                Some(kept) => self.put(now, number, node, kept, &label, (at, link)),
+            }
+        }
+        self.cares = cares;
+    }
+
+    pub(super) fn put(
+        &mut self,
+        now: Instant,
+        number: u32,
+        node: &mut Node,
+        kept: &Kept,
+        label: &Label,
+        (at, link): (u32, Link),
+    ) {
+        let id = self.queue_of(&kept.care, number, label);
+        if self.queues[id].leaf != number {
+            self.settle(id, number);
+        }
+        if let Some(sessions) = kept.care.sessions {
+            let _ = self.may_speak(now, number, id, sessions);
+        }
+        if !self.has_turn(now, id, number, kept, label) {
+            self.store.append_one(&mut self.dropped, at);
+            return;
+        }
+        let queue = &mut self.queues[id];
+        self.store.append_one(&mut queue.chain, at);
+        node.chain.count(link.len);
+        if matches!(queue.turn.place, Place::Held | Place::Waiting) {
+            self.crowds[number as usize].away += 1;
+        }
+        self.longest.grew(id, queue.chain.frames(), &mut queue.rung);
+    }
+}

@@ -1,0 +1,102 @@
+//! Everyone his turn.
+
+use weir_shape::aqm::{Aqm, Cobalt};
+use weir_shape::tree::{Care, Queueing};
+use weir_units::{Rate, Span};
+
+use crate::world::{Pace, Sender, World, jain};
+
+const FAIR: Care = Care { queue: Queueing::Fair, aqm: Aqm::None, ecn: false, sessions: None };
+const BY_HOST: Care = Care { queue: Queueing::FairHost, ..FAIR };
+
+fn sender(flow: u32, host: u32, size: usize, pace: Pace) -> Sender {
+    Sender { flow, host, size, pace }
+}
+
+/// One sends small frames, one large ones, one floods.
+fn three(world: &mut World) {
+    world.add(sender(1, 1, 60, Pace::Keeps(20)));
+    world.add(sender(2, 2, 1_514, Pace::Keeps(20)));
+    world.add(sender(3, 3, 500, Pace::Every(Span::from_us(10))));
+}
+
+#[test]
+fn small_frames_large_frames_and_a_flood_have_the_same() {
+    for care in [FAIR, BY_HOST] {
+        let mut world = World::new(100_000_000, care);
+        three(&mut world);
+        world.run(Span::from_secs(1));
+        let index = jain(&world.sent);
+        assert!(index >= 0.999, "Jain {index} of {:?} under {care:?}", world.sent);
+        // and the line was full
+        let all: u64 = world.sent.iter().sum();
+        assert!(all.abs_diff(12_500_000) <= 1_600, "{all} bytes");
+    }
+}
+
+#[test]
+fn in_one_queue_they_have_not() {
+    let fifo = Care { queue: Queueing::Fifo, ..FAIR };
+    let mut world = World::new(100_000_000, fifo);
+    three(&mut world);
+    world.run(Span::from_secs(1));
+    assert!(jain(&world.sent) < 0.7, "{:?}", world.sent);
+}
+
+#[test]
+fn a_host_with_a_hundred_connections_has_as_much_as_one_with_one() {
+    let mut world = World::new(100_000_000, BY_HOST);
+    world.add(sender(0, 1, 1_514, Pace::Keeps(10)));
+    for flow in 1..=100 {
+        world.add(sender(flow, 2, 1_514, Pace::Keeps(10)));
+    }
+    world.run(Span::from_secs(1));
+    let (one, many) = (world.sent[0], &world.sent[1..]);
+    let index = jain(&[one, many.iter().sum()]);
+    assert!(index >= 0.999, "hosts: Jain {index}");
+    let index = jain(many);
+    assert!(index >= 0.999, "connections of the second: Jain {index} of {many:?}");
+}
+
+#[test]
+fn by_connection_the_host_with_many_has_more() {
+    let mut world = World::new(100_000_000, FAIR);
+    world.add(sender(0, 1, 1_514, Pace::Keeps(10)));
+    for flow in 1..=9 {
+        world.add(sender(flow, 2, 1_514, Pace::Keeps(10)));
+    }
+    world.run(Span::from_secs(1));
+    assert!(jain(&world.sent) >= 0.999);
+}
+
+#[test]
+fn who_sends_little_never_waits_for_those_who_send_much() {
+    // a call among ten that fill the line at 10 Mbit/s: a full frame takes 1.2 ms
+    for care in [FAIR, BY_HOST, Care { aqm: cobalt(10_000_000), ..FAIR }] {
+        let mut world = World::new(10_000_000, care);
+        let call = world.add(sender(0, 1, 74, Pace::Every(Span::from_ms(20))));
+        for flow in 1..=10 {
+            world.add(sender(flow, 1 + flow, 1_514, Pace::Keeps(30)));
+        }
+        // at the very first, all of them are new
+        world.run(Span::from_ms(100));
+        world.run(Span::from_secs(1));
+        let frame = Rate::from_bps(10_000_000).time_for(weir_units::Bytes::new(1_518));
+        assert!(world.waited[call] <= frame, "{} under {care:?}", world.waited[call]);
+        assert!(world.waited[1] > Span::from_ms(10), "the others do wait");
+    }
+}
+
+#[test]
+fn frames_of_no_known_connection_share_one_queue() {
+    let mut world = World::new(10_000_000, FAIR);
+    world.add(sender(0, 1, 1_000, Pace::Keeps(10)));
+    // both beyond the flow table
+    world.add(sender(u32::MAX, 2, 1_000, Pace::Keeps(10)));
+    world.run(Span::from_secs(1));
+    assert!(jain(&world.sent) >= 0.999, "{:?}", world.sent);
+}
+
+fn cobalt(rate: u64) -> Aqm {
+    Aqm::Cobalt(Cobalt::for_rate(Rate::from_bps(rate), None, None))
+}

@@ -1,0 +1,7 @@
+//! What waits in a leaf, and which of it goes next: queues per connection and host, limits, queue
+//! management, sessions.
+
+mod fairness;
+mod limits;
+mod sessions;
+mod world;
