@@ -37,8 +37,8 @@ fn plan(rate: &str) -> weir_policy::Plan {
     let text = format!(
         "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"{rate}\"\nup = \"{rate}\"\n\
          [class.\"/voice\"]\nmatch = \"dscp ef\"\nqueue = \"fifo\"\n\
-         [class.\"/web\"]\nmatch = \"tcp port 80\"\nqueue = \"fair-host\"\n\
-         session = {{ max = \"1mbit\", count = 3, next = \"wait\" }}\n\
+         [class.\"/web\"]\nmatch = \"lan port 2000-3000\"\nqueue = \"fair-host\"\n\
+         session = {{ min = \"10kbit\", max = \"1mbit\", count = 3, next = \"wait\" }}\n\
          [class.\"/hosts\"]\nmatch = \"lan 10.0.0.0/8\"\n\
          each = {{ by = \"lan-host\", count = 100 }}\n"
     );
