@@ -79,20 +79,23 @@ pub struct Problem {
 
 /// The problems found so far.
 #[derive(Debug, Default)]
-pub(crate) struct Problems {
+pub struct Problems {
     list: Vec<Problem>,
 }
 
 impl Problems {
-    pub(crate) fn error(&mut self, at: Place, what: impl Into<String>, help: impl Into<String>) {
+    /// An error: what is read cannot be used.
+    pub fn error(&mut self, at: Place, what: impl Into<String>, help: impl Into<String>) {
         self.add(Severity::Error, at, what, help);
     }
 
-    pub(crate) fn warning(&mut self, at: Place, what: impl Into<String>, help: impl Into<String>) {
+    /// A warning: it works, but probably not as meant.
+    pub fn warning(&mut self, at: Place, what: impl Into<String>, help: impl Into<String>) {
         self.add(Severity::Warning, at, what, help);
     }
 
-    pub(crate) fn add(
+    /// A problem of any severity.
+    pub fn add(
         &mut self,
         severity: Severity,
         place: Place,
@@ -102,18 +105,19 @@ impl Problems {
         self.list.push(Problem { severity, place, what: what.into(), help: help.into() });
     }
 
-    pub(crate) fn has_errors(&self) -> bool {
+    /// Whether there is an error among them.
+    pub fn has_errors(&self) -> bool {
         self.list.iter().any(|p| p.severity == Severity::Error)
     }
 
     /// The places of what was set aside.
-    pub(crate) fn set_aside(&self) -> BTreeSet<Place> {
+    pub fn set_aside(&self) -> BTreeSet<Place> {
         let aside = self.list.iter().filter(|p| p.severity == Severity::Aside);
         aside.map(|p| p.place).collect()
     }
 
     /// All of them in the order of their places, the same one only once.
-    pub(crate) fn into_list(mut self) -> Vec<Problem> {
+    pub fn into_list(mut self) -> Vec<Problem> {
         self.list.sort_by(|a, b| {
             (a.place.file, a.place.start, a.severity, &a.what).cmp(&(
                 b.place.file,

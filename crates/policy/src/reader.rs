@@ -12,22 +12,26 @@ use crate::problem::{At, Place, Problems};
 
 /// A value in the file and where it stands.
 #[derive(Clone, Copy)]
-pub(crate) struct Entry<'t> {
-    pub(crate) value: &'t DeValue<'t>,
-    pub(crate) place: Place,
-    pub(crate) key: Place,
+pub struct Entry<'t> {
+    /// What is written.
+    pub value: &'t DeValue<'t>,
+    /// Where the value stands.
+    pub place: Place,
+    /// Where its name stands.
+    pub key: Place,
     /// The whole file, so that a place inside a string can be found.
-    pub(crate) text: &'t str,
+    pub text: &'t str,
 }
 
 /// A table of the file; `what` names it in messages, as in `class "/voice"`.
-pub(crate) struct Table<'t> {
+pub struct Table<'t> {
     what: String,
     entries: Vec<(&'t str, Entry<'t>, bool)>,
 }
 
 impl<'t> Table<'t> {
-    pub(crate) fn new(what: impl Into<String>, table: &'t DeTable<'t>, text: &'t str) -> Self {
+    /// The entries of a table, none of them asked for yet.
+    pub fn new(what: impl Into<String>, table: &'t DeTable<'t>, text: &'t str) -> Self {
         let mut entries: Vec<_> = table
             .iter()
             .map(|(key, value)| {
@@ -43,19 +47,19 @@ impl<'t> Table<'t> {
     }
 
     /// The value of `key`, which is thereby known.
-    pub(crate) fn take(&mut self, key: &str) -> Option<Entry<'t>> {
+    pub fn take(&mut self, key: &str) -> Option<Entry<'t>> {
         let (_, entry, asked) = self.entries.iter_mut().find(|(k, ..)| *k == key)?;
         *asked = true;
         Some(*entry)
     }
 
     /// All names and values, for tables whose names are the operator's own.
-    pub(crate) fn all(self) -> impl Iterator<Item = (&'t str, Entry<'t>)> {
+    pub fn all(self) -> impl Iterator<Item = (&'t str, Entry<'t>)> {
         self.entries.into_iter().map(|(key, entry, _)| (key, entry))
     }
 
     /// Reports the words that nobody asked for.
-    pub(crate) fn finish(self, known: &[&str], problems: &mut Problems) {
+    pub fn finish(self, known: &[&str], problems: &mut Problems) {
         for (key, entry, asked) in self.entries {
             if !asked {
                 let what = format!("{} does not know the word \"{key}\"", self.what);
@@ -66,19 +70,19 @@ impl<'t> Table<'t> {
 }
 
 /// A whole number without a sign.
-pub(crate) fn whole<T: FromStr>(text: &str) -> Option<T> {
+pub fn whole<T: FromStr>(text: &str) -> Option<T> {
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
 /// A hexadecimal number without a sign.
-pub(crate) fn hex<T: TryFrom<u64>>(text: &str) -> Option<T> {
+pub fn hex<T: TryFrom<u64>>(text: &str) -> Option<T> {
     let digits = text.bytes().all(|b| b.is_ascii_hexdigit());
     digits.then(|| u64::from_str_radix(text, 16).ok())?.and_then(|n| T::try_from(n).ok())
 }
 
 impl<'t> Entry<'t> {
     /// What kind of value it is, for messages.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self.value {
             DeValue::String(_) => "a text",
             DeValue::Integer(_) => "a number",
@@ -90,7 +94,8 @@ impl<'t> Entry<'t> {
         }
     }
 
-    pub(crate) fn wrong_kind(&self, name: &str, expected: &str, problems: &mut Problems) {
+    /// Reports that the value is no text.
+    pub fn wrong_kind(&self, name: &str, expected: &str, problems: &mut Problems) {
         let mut help = format!("write {expected}");
         if let DeValue::Integer(number) = self.value
             && expected.contains("bit\"")
@@ -103,7 +108,8 @@ impl<'t> Entry<'t> {
         problems.error(self.place, format!("\"{name}\" is {}, not a text", self.kind()), help);
     }
 
-    pub(crate) fn text(
+    /// The text that this value is.
+    pub fn text(
         &self,
         name: &str,
         expected: &str,
@@ -117,7 +123,7 @@ impl<'t> Entry<'t> {
     }
 
     /// Reads a text that knows how to read itself.
-    pub(crate) fn read<T: FromStr<Err = Unreadable>>(
+    pub fn read<T: FromStr<Err = Unreadable>>(
         &self,
         name: &str,
         expected: &str,
@@ -135,7 +141,7 @@ impl<'t> Entry<'t> {
     }
 
     /// One of a few words.
-    pub(crate) fn word<T: Copy>(
+    pub fn word<T: Copy>(
         &self,
         name: &str,
         words: &[(&'static str, T)],
@@ -157,7 +163,8 @@ impl<'t> Entry<'t> {
         found
     }
 
-    pub(crate) fn yes_no(&self, name: &str, problems: &mut Problems) -> Option<bool> {
+    /// True or false.
+    pub fn yes_no(&self, name: &str, problems: &mut Problems) -> Option<bool> {
         let value = self.value.as_bool();
         if value.is_none() {
             let what = format!("\"{name}\" is {}, not true or false", self.kind());
@@ -167,7 +174,7 @@ impl<'t> Entry<'t> {
     }
 
     /// A whole number from `range`.
-    pub(crate) fn number(
+    pub fn number(
         &self,
         name: &str,
         range: RangeInclusive<u64>,
@@ -191,7 +198,7 @@ impl<'t> Entry<'t> {
     }
 
     /// The table that this value is.
-    pub(crate) fn table(&self, what: &str, problems: &mut Problems) -> Option<Table<'t>> {
+    pub fn table(&self, what: &str, problems: &mut Problems) -> Option<Table<'t>> {
         match self.value.as_table() {
             Some(table) => Some(Table::new(what, table, self.text)),
             None => {
@@ -203,7 +210,7 @@ impl<'t> Entry<'t> {
     }
 
     /// The entries of the list that this value is; a single value counts as a list of one.
-    pub(crate) fn list(&self) -> Vec<Entry<'t>> {
+    pub fn list(&self) -> Vec<Entry<'t>> {
         match self.value.as_array() {
             Some(array) => array
                 .iter()
@@ -219,7 +226,7 @@ impl<'t> Entry<'t> {
     }
 
     /// The place of `part`, a slice of this entry's text; the whole text when it was escaped.
-    pub(crate) fn place_of(&self, whole: &str, part: &str) -> Place {
+    pub fn place_of(&self, whole: &str, part: &str) -> Place {
         let offset = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
         if offset > whole.len() {
             // a word of ours, not of the operator's
@@ -234,7 +241,8 @@ impl<'t> Entry<'t> {
         }
     }
 
-    pub(crate) fn at<T>(&self, value: T) -> At<T> {
+    /// Something read from this value, with its place.
+    pub fn at<T>(&self, value: T) -> At<T> {
         At { value, place: self.place }
     }
 }
