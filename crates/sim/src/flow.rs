@@ -1,0 +1,136 @@
+//! A flow: two ends on two hosts, what makes them talk, and what they have seen of each other.
+
+mod datagrams;
+mod report;
+mod spec;
+
+use std::net::IpAddr;
+
+use weir_packet::Headers;
+use weir_units::Instant;
+
+pub use report::{EndReport, Report, Samples};
+pub use spec::{FlowSpec, Source};
+
+use crate::frames::{Frame, Frames};
+use crate::random::Random;
+use crate::wire::{Mac, Route};
+use crate::world::{NodeId, key};
+use datagrams::Datagrams;
+
+/// What a flow's frames have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Path {
+    pub(crate) nodes: [NodeId; 2],
+    macs: [Mac; 2],
+    addresses: [IpAddr; 2],
+    pub(crate) ports: [u16; 2],
+    protocol: u8,
+    traffic_class: u8,
+}
+
+#[derive(Debug)]
+pub(crate) struct Flow {
+    path: Path,
+    talk: Talk,
+    report: Report,
+    random: Random,
+    has_moved: bool,
+}
+
+/// What makes the ends talk.
+#[derive(Debug)]
+enum Talk {
+    Datagrams(Datagrams),
+}
+
+const UDP: u8 = 17;
+
+impl Flow {
+    pub(crate) fn new(
+        spec: &FlowSpec,
+        id: usize,
+        macs: [Mac; 2],
+        addresses: [IpAddr; 2],
+        seed: u64,
+    ) -> Flow {
+        let path = Path {
+            nodes: [spec.from, spec.to],
+            macs,
+            addresses,
+            ports: spec.ports(id),
+            protocol: UDP,
+            traffic_class: spec.traffic_class,
+        };
+        let routes = path.routes();
+        // a stream apart from those of links, which count up from 0
+        let random = Random::new(seed, (1 << 32) + id as u64);
+        Flow {
+            talk: Talk::Datagrams(Datagrams::new(spec, routes)),
+            report: Report::new(spec),
+            path,
+            random,
+            has_moved: false,
+        }
+    }
+
+    /// A frame of this flow has come to one of its ends.
+    pub(crate) fn receive(&mut self, now: Instant, end: usize, bytes: &[u8], headers: &Headers) {
+        match &mut self.talk {
+            Talk::Datagrams(talk) => talk.receive(now, end, bytes, headers, &mut self.report),
+        }
+    }
+
+    /// The time that [`Flow::deadline`] said has come.
+    pub(crate) fn wake(&mut self, now: Instant) {
+        match &mut self.talk {
+            Talk::Datagrams(talk) => talk.wake(now, &mut self.random),
+        }
+    }
+
+    /// The next frame that an end sends now, and its host.
+    pub(crate) fn transmit(
+        &mut self,
+        now: Instant,
+        frames: &mut Frames,
+    ) -> Option<(NodeId, Frame)> {
+        let (end, frame) = match &mut self.talk {
+            Talk::Datagrams(talk) => talk.transmit(now, frames, &mut self.report),
+        }?;
+        Some((self.path.nodes[end], frame))
+    }
+
+    /// When it wants to be woken.
+    pub(crate) fn deadline(&self) -> Instant {
+        match &self.talk {
+            Talk::Datagrams(talk) => talk.deadline(),
+        }
+    }
+
+    /// Whether its ports have changed since this was asked.
+    pub(crate) fn has_moved(&mut self) -> bool {
+        std::mem::take(&mut self.has_moved)
+    }
+
+    /// For each end, its host and how the frames look that it gets.
+    pub(crate) fn keys(&self) -> [(NodeId, (u128, u128, u64)); 2] {
+        let Path { nodes, addresses: [a, b], ports: [p, q], protocol, .. } = self.path;
+        [(nodes[0], key([b, a], [q, p], protocol)), (nodes[1], key([a, b], [p, q], protocol))]
+    }
+
+    pub(crate) fn report(&self) -> &Report {
+        &self.report
+    }
+}
+
+impl Path {
+    /// How each end addresses the other.
+    pub(crate) fn routes(&self) -> [Route; 2] {
+        let turned = |[a, b]: [Mac; 2]| [b, a];
+        let route = |macs, [a, b]: [IpAddr; 2], ports| {
+            Route::new(macs, [a, b], ports, self.protocol, self.traffic_class)
+        };
+        let ([a, b], [p, q]) = (self.addresses, self.ports);
+        [route(self.macs, [a, b], [p, q]), route(turned(self.macs), [b, a], [q, p])]
+    }
+}

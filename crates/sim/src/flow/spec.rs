@@ -1,0 +1,104 @@
+//! A flow as plain data.
+
+use std::net::IpAddr;
+
+use weir_units::{Instant, Rate, Span};
+
+use crate::world::NodeId;
+
+/// A flow as plain data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowSpec {
+    /// The host that starts it.
+    pub from: NodeId,
+    /// The host that it is with.
+    pub to: NodeId,
+    /// Its address at `from`, if not the host's.
+    pub from_address: Option<IpAddr>,
+    /// Its address at `to`, if not the host's.
+    pub to_address: Option<IpAddr>,
+    /// Its port at `from`; 0: one of its own.
+    pub from_port: u16,
+    /// Its port at `to`; 0: the one that its source is known by.
+    pub to_port: u16,
+    /// DSCP and ECN of its frames.
+    pub traffic_class: u8,
+    /// What is said.
+    pub source: Source,
+    /// When it starts.
+    pub start: Instant,
+    /// When it has no more to say.
+    pub stop: Instant,
+    /// When what arrives counts, from and up to.
+    pub measure: (Instant, Instant),
+    /// How long a bin of its series is; none, no series.
+    pub bin: Option<Span>,
+    /// Whether delays are kept one by one.
+    pub samples: bool,
+}
+
+/// What is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Datagrams at a constant rate.
+    Cbr {
+        /// Of Ethernet frames without check sequence.
+        rate: Rate,
+        /// Bytes of a frame.
+        bytes: usize,
+    },
+    /// Datagrams at random: the gaps between them are exponential.
+    Poisson {
+        /// In the mean.
+        rate: Rate,
+        /// Bytes of a frame.
+        bytes: usize,
+    },
+    /// Datagrams at a constant rate, with pauses; talk and pause are exponential.
+    OnOff {
+        /// While it talks.
+        rate: Rate,
+        /// Bytes of a frame.
+        bytes: usize,
+        /// How long it talks, in the mean.
+        on: Span,
+        /// How long it pauses, in the mean.
+        off: Span,
+    },
+    /// One direction of a G.729 call: 50 frames of 74 bytes a second, RTP inside.
+    Voice,
+}
+
+impl FlowSpec {
+    /// A flow that talks from the start of the world to its end.
+    #[must_use]
+    pub fn new(from: NodeId, to: NodeId, source: Source) -> FlowSpec {
+        FlowSpec {
+            from,
+            to,
+            from_address: None,
+            to_address: None,
+            from_port: 0,
+            to_port: 0,
+            traffic_class: 0,
+            source,
+            start: Instant::ZERO,
+            stop: Instant::MAX,
+            measure: (Instant::ZERO, Instant::MAX),
+            bin: None,
+            samples: false,
+        }
+    }
+
+    /// The ports of flow number `id`.
+    pub(crate) fn ports(&self, id: usize) -> [u16; 2] {
+        // 16 384 to 49 151, so that a flow's own port is never a well-known one
+        let own = u16::try_from(16_384 + 2 * (id % 16_384)).unwrap_or(16_384);
+        let known = match self.source {
+            Source::Voice => own,
+            Source::Cbr { .. } | Source::Poisson { .. } | Source::OnOff { .. } => 9,
+        };
+        let or = |port, other| if port == 0 { other } else { port };
+        [or(self.from_port, own), or(self.to_port, known)]
+    }
+}
