@@ -3,6 +3,7 @@
 mod datagrams;
 mod report;
 mod spec;
+mod stream;
 
 use std::net::IpAddr;
 
@@ -17,6 +18,7 @@ use crate::random::Random;
 use crate::wire::{Mac, Route};
 use crate::world::{NodeId, key};
 use datagrams::Datagrams;
+use stream::Stream;
 
 /// What a flow's frames have in common.
 #[derive(Clone, Debug)]
@@ -41,9 +43,11 @@ pub(crate) struct Flow {
 /// What makes the ends talk.
 #[derive(Debug)]
 enum Talk {
-    Datagrams(Datagrams),
+    Datagrams(Box<Datagrams>),
+    Stream(Box<Stream>),
 }
 
+const TCP: u8 = 6;
 const UDP: u8 = 17;
 
 impl Flow {
@@ -59,25 +63,25 @@ impl Flow {
             macs,
             addresses,
             ports: spec.ports(id),
-            protocol: UDP,
+            protocol: if spec.source.is_tcp() { TCP } else { UDP },
             traffic_class: spec.traffic_class,
         };
         let routes = path.routes();
         // a stream apart from those of links, which count up from 0
-        let random = Random::new(seed, (1 << 32) + id as u64);
-        Flow {
-            talk: Talk::Datagrams(Datagrams::new(spec, routes)),
-            report: Report::new(spec),
-            path,
-            random,
-            has_moved: false,
-        }
+        let mut random = Random::new(seed, (1 << 32) + id as u64);
+        let talk = if spec.source.is_tcp() {
+            Talk::Stream(Box::new(Stream::new(spec, routes, &mut random)))
+        } else {
+            Talk::Datagrams(Box::new(Datagrams::new(spec, routes)))
+        };
+        Flow { talk, report: Report::new(spec), path, random, has_moved: false }
     }
 
     /// A frame of this flow has come to one of its ends.
     pub(crate) fn receive(&mut self, now: Instant, end: usize, bytes: &[u8], headers: &Headers) {
         match &mut self.talk {
             Talk::Datagrams(talk) => talk.receive(now, end, bytes, headers, &mut self.report),
+            Talk::Stream(talk) => talk.receive(now, end, bytes, headers, &mut self.report),
         }
     }
 
@@ -85,6 +89,7 @@ impl Flow {
     pub(crate) fn wake(&mut self, now: Instant) {
         match &mut self.talk {
             Talk::Datagrams(talk) => talk.wake(now, &mut self.random),
+            Talk::Stream(talk) => talk.wake(now),
         }
     }
 
@@ -96,6 +101,7 @@ impl Flow {
     ) -> Option<(NodeId, Frame)> {
         let (end, frame) = match &mut self.talk {
             Talk::Datagrams(talk) => talk.transmit(now, frames, &mut self.report),
+            Talk::Stream(talk) => talk.transmit(now, frames, &mut self.report),
         }?;
         Some((self.path.nodes[end], frame))
     }
@@ -104,6 +110,7 @@ impl Flow {
     pub(crate) fn deadline(&self) -> Instant {
         match &self.talk {
             Talk::Datagrams(talk) => talk.deadline(),
+            Talk::Stream(talk) => talk.deadline(),
         }
     }
 

@@ -7,6 +7,7 @@ mod frames;
 pub mod impair;
 pub mod link;
 pub mod random;
+pub mod tcp;
 mod wire;
 mod world;
 
@@ -14,4 +15,5 @@ pub use flow::{FlowSpec, Source};
 pub use impair::{Impair, Impairments};
 pub use link::{LinkSpec, Queue};
 pub use random::{Chance, Random};
+pub use tcp::TcpSpec;
 pub use world::{FlowId, LinkId, NodeId, Tap, World};

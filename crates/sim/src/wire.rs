@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use weir_packet::{Headers, Net, checksum, ethernet};
+use weir_packet::{Headers, Net, checksum, ethernet, tcp};
 
 use crate::frames::{Frame, Frames};
 
@@ -83,7 +83,7 @@ impl Route {
     ) -> Option<Frame> {
         let frame = frames.take(self.len + UDP + bytes)?;
         let all = frames.bytes_mut(&frame);
-        self.head(all);
+        self.head(all, 0);
         let datagram = &mut all[self.len..];
         datagram.fill(0);
         datagram[..4].copy_from_slice(&self.ports);
@@ -96,16 +96,43 @@ impl Route {
         Some(frame)
     }
 
-    fn head(&mut self, all: &mut [u8]) {
+    /// A TCP frame: `header` is its header from the sequence number on, with options; `payload`
+    /// zeros follow.
+    pub(crate) fn tcp(
+        &mut self,
+        frames: &mut Frames,
+        header: &[u8],
+        payload: usize,
+        ecn: u8,
+    ) -> Option<Frame> {
+        let frame = frames.take(self.len + 4 + header.len() + payload)?;
+        let all = frames.bytes_mut(&frame);
+        self.head(all, ecn);
+        let segment = &mut all[self.len..];
+        let head = 4 + header.len();
+        segment[..4].copy_from_slice(&self.ports);
+        segment[4..head].copy_from_slice(header);
+        segment[head..].fill(0);
+        debug_assert!(head >= tcp::BYTES);
+        // the payload is nothing but zeros, which add nothing
+        let sum = self.pseudo + segment.len() as u64;
+        let sum = checksum::fold(checksum::sum(sum, &segment[..head]));
+        segment[16..18].copy_from_slice(&sum.to_be_bytes());
+        Some(frame)
+    }
+
+    fn head(&mut self, all: &mut [u8], ecn: u8) {
         let packet = all.len() - ETHERNET;
         all[..self.len].copy_from_slice(&self.headers[..self.len]);
         if self.is_v6 {
+            all[15] |= ecn << 4;
             all[18..20].copy_from_slice(&length(packet - 40));
         } else {
             self.ident = self.ident.wrapping_add(1);
+            all[15] |= ecn;
             all[16..18].copy_from_slice(&length(packet));
             all[18..20].copy_from_slice(&self.ident.to_be_bytes());
-            let sum = self.fixed + packet as u64 + u64::from(self.ident);
+            let sum = self.fixed + u64::from(ecn) + packet as u64 + u64::from(self.ident);
             all[24..26].copy_from_slice(&checksum::fold(sum).to_be_bytes());
         }
     }
@@ -152,6 +179,13 @@ mod tests {
             frames.flip(&frame, 8 * 30 + 3);
             let plain = Build::udp(from, to).macs(macs[0], macs[1]).dscp(46);
             assert_same(frames.bytes(&frame), plain.payload(&[9, 0, 0, 0, 0]).to_vec());
+
+            let mut route = Route::new(macs, addresses, ports, tcp::NUMBER, 0);
+            let header = [0, 0, 0, 1, 0, 0, 0, 2, 0x50, tcp::ACK, 0, 9, 0, 0, 0, 0];
+            let frame = route.tcp(&mut frames, &header, 100, 2).unwrap();
+            let plain = Build::tcp(from, to).macs(macs[0], macs[1]).ecn(2).tcp_seq(1);
+            let plain = plain.tcp_ack(2).tcp_flags(tcp::ACK).tcp_window(9).payload(&[0; 100]);
+            assert_same(frames.bytes(&frame), plain.to_vec());
         }
     }
 

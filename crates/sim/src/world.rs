@@ -301,12 +301,16 @@ impl World {
     }
 
     fn wake_flow(&mut self, flow: FlowId) {
-        // a flow that was put off is asked again at its time; this may not be it
+        if self.armed[flow] != self.now {
+            // it was put forward after this was queued
+            return;
+        }
         self.armed[flow] = Instant::MAX;
         if self.flows[flow].deadline() <= self.now {
             self.flows[flow].wake(self.now);
             self.work(flow);
         } else {
+            // it was put off
             self.arm(flow);
         }
     }
@@ -323,10 +327,10 @@ impl World {
     }
 
     fn arm(&mut self, flow: FlowId) {
-        let at = self.flows[flow].deadline();
+        let at = self.flows[flow].deadline().max(self.now);
         if at < self.armed[flow] {
             self.armed[flow] = at;
-            self.events.push(at.max(self.now), Event::Flow(number(flow)));
+            self.events.push(at, Event::Flow(number(flow)));
         }
     }
 

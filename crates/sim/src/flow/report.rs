@@ -24,6 +24,10 @@ pub struct EndReport {
     pub sent_bytes: u64,
     /// Packets with payload that it sent again.
     pub retransmitted: u64,
+    /// How many of `sent` left within the time that counts.
+    pub measured_sent: u64,
+    /// How many of `retransmitted` did.
+    pub measured_again: u64,
     /// How often its retransmission timer ran out.
     pub timeouts: u64,
     /// Packets with payload that it got.

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use weir_units::{Instant, Rate, Span};
 
+use crate::tcp::TcpSpec;
 use crate::world::NodeId;
 
 /// A flow as plain data.
@@ -35,11 +36,18 @@ pub struct FlowSpec {
     pub bin: Option<Span>,
     /// Whether delays are kept one by one.
     pub samples: bool,
+    /// How the two hosts' TCP behaves, where it is one.
+    pub tcp: Box<[TcpSpec; 2]>,
 }
 
 /// What is said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
+    /// As many bytes over TCP as there are; without a number, without end.
+    Bulk {
+        /// How many.
+        bytes: Option<u64>,
+    },
     /// Datagrams at a constant rate.
     Cbr {
         /// Of Ethernet frames without check sequence.
@@ -87,6 +95,7 @@ impl FlowSpec {
             measure: (Instant::ZERO, Instant::MAX),
             bin: None,
             samples: false,
+            tcp: Box::default(),
         }
     }
 
@@ -96,9 +105,18 @@ impl FlowSpec {
         let own = u16::try_from(16_384 + 2 * (id % 16_384)).unwrap_or(16_384);
         let known = match self.source {
             Source::Voice => own,
+            Source::Bulk { .. } => 5_001,
             Source::Cbr { .. } | Source::Poisson { .. } | Source::OnOff { .. } => 9,
         };
         let or = |port, other| if port == 0 { other } else { port };
         [or(self.from_port, own), or(self.to_port, known)]
+    }
+}
+
+impl Source {
+    /// Whether it speaks TCP.
+    #[must_use]
+    pub fn is_tcp(&self) -> bool {
+        matches!(self, Source::Bulk { .. })
     }
 }

@@ -55,10 +55,12 @@ impl World {
     }
 
     pub(super) fn wake_box(&mut self, node: NodeId) {
-        if let Kind::Box(boxed) = &mut self.nodes[node].kind {
+        let Kind::Box(boxed) = &mut self.nodes[node].kind else { return };
+        // what was queued before something earlier came up is stale
+        if boxed.armed == self.now {
             boxed.armed = Instant::MAX;
+            self.kick(node);
         }
-        self.kick(node);
     }
 
     /// Lets leave what may leave a box now, and comes back when there is more.
@@ -69,10 +71,7 @@ impl World {
             let Kind::Box(boxed) = &mut self.nodes[node].kind else { return };
             let Some(next) = boxed.engine.next_wakeup() else { return };
             if next > now {
-                if next < boxed.armed {
-                    boxed.armed = next;
-                    self.events.push(next, Event::Box(number(node)));
-                }
+                self.come_back(node, next);
                 return;
             }
             let mut moved = false;
@@ -84,9 +83,18 @@ impl World {
             }
             if !moved {
                 // an engine that says "now" and sends nothing would keep us here for ever
-                self.events.push(now + Span::from_us(1), Event::Box(number(node)));
+                self.come_back(node, now + Span::from_us(1));
                 return;
             }
+        }
+    }
+
+    fn come_back(&mut self, node: NodeId, at: Instant) {
+        if let Kind::Box(boxed) = &mut self.nodes[node].kind
+            && at < boxed.armed
+        {
+            boxed.armed = at;
+            self.events.push(at, Event::Box(number(node)));
         }
     }
 
