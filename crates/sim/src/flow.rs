@@ -1,6 +1,7 @@
 //! A flow: two ends on two hosts, what makes them talk, and what they have seen of each other.
 
 mod datagrams;
+mod exchange;
 mod report;
 mod spec;
 mod stream;
@@ -11,14 +12,15 @@ use weir_packet::Headers;
 use weir_units::Instant;
 
 pub use report::{EndReport, Report, Samples};
-pub use spec::{FlowSpec, Source};
+pub use spec::{Files, FlowSpec, Source};
 
 use crate::frames::{Frame, Frames};
 use crate::random::Random;
 use crate::wire::{Mac, Route};
 use crate::world::{NodeId, key};
 use datagrams::Datagrams;
-use stream::Stream;
+use exchange::Exchange;
+use stream::{Stream, Turn};
 
 /// What a flow's frames have in common.
 #[derive(Clone, Debug)]
@@ -44,6 +46,7 @@ pub(crate) struct Flow {
 #[derive(Debug)]
 enum Talk {
     Datagrams(Box<Datagrams>),
+    Exchange(Box<Exchange>),
     Stream(Box<Stream>),
 }
 
@@ -71,6 +74,8 @@ impl Flow {
         let mut random = Random::new(seed, (1 << 32) + id as u64);
         let talk = if spec.source.is_tcp() {
             Talk::Stream(Box::new(Stream::new(spec, routes, &mut random)))
+        } else if spec.source.is_exchange() {
+            Talk::Exchange(Box::new(Exchange::new(spec, routes)))
         } else {
             Talk::Datagrams(Box::new(Datagrams::new(spec, routes)))
         };
@@ -79,9 +84,11 @@ impl Flow {
 
     /// A frame of this flow has come to one of its ends.
     pub(crate) fn receive(&mut self, now: Instant, end: usize, bytes: &[u8], headers: &Headers) {
+        let (report, random) = (&mut self.report, &mut self.random);
         match &mut self.talk {
-            Talk::Datagrams(talk) => talk.receive(now, end, bytes, headers, &mut self.report),
-            Talk::Stream(talk) => talk.receive(now, end, bytes, headers, &mut self.report),
+            Talk::Datagrams(talk) => talk.receive(now, end, bytes, headers, report),
+            Talk::Exchange(talk) => talk.receive(now, end, bytes, headers, report, random),
+            Talk::Stream(talk) => talk.receive(now, end, bytes, headers, report, random),
         }
     }
 
@@ -89,7 +96,14 @@ impl Flow {
     pub(crate) fn wake(&mut self, now: Instant) {
         match &mut self.talk {
             Talk::Datagrams(talk) => talk.wake(now, &mut self.random),
-            Talk::Stream(talk) => talk.wake(now),
+            Talk::Exchange(talk) => talk.wake(now, &mut self.random),
+            Talk::Stream(talk) => {
+                if talk.wake(now, &mut self.random) == Turn::NewConnection {
+                    self.path.next_port();
+                    talk.set_routes(self.path.routes());
+                    self.has_moved = true;
+                }
+            }
         }
     }
 
@@ -101,6 +115,7 @@ impl Flow {
     ) -> Option<(NodeId, Frame)> {
         let (end, frame) = match &mut self.talk {
             Talk::Datagrams(talk) => talk.transmit(now, frames, &mut self.report),
+            Talk::Exchange(talk) => talk.transmit(frames, &mut self.report),
             Talk::Stream(talk) => talk.transmit(now, frames, &mut self.report),
         }?;
         Some((self.path.nodes[end], frame))
@@ -110,6 +125,7 @@ impl Flow {
     pub(crate) fn deadline(&self) -> Instant {
         match &self.talk {
             Talk::Datagrams(talk) => talk.deadline(),
+            Talk::Exchange(talk) => talk.deadline(),
             Talk::Stream(talk) => talk.deadline(),
         }
     }
@@ -131,6 +147,14 @@ impl Flow {
 }
 
 impl Path {
+    /// Another port for the one who calls.
+    fn next_port(&mut self) {
+        // flows have even ports that they begin with; connections after the first have odd ones,
+        // so far apart that two flows between the same addresses seldom meet
+        let next = (u32::from(self.ports[0]) | 1) + 2 * 4_099;
+        self.ports[0] = u16::try_from(next % 65_536).unwrap_or(1).max(1_025);
+    }
+
     /// How each end addresses the other.
     pub(crate) fn routes(&self) -> [Route; 2] {
         let turned = |[a, b]: [Mac; 2]| [b, a];

@@ -11,7 +11,7 @@ pub mod tcp;
 mod wire;
 mod world;
 
-pub use flow::{FlowSpec, Source};
+pub use flow::{Files, FlowSpec, Source};
 pub use impair::{Impair, Impairments};
 pub use link::{LinkSpec, Queue};
 pub use random::{Chance, Random};

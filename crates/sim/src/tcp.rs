@@ -80,6 +80,20 @@ pub(crate) struct Counts {
     pub(crate) undone: u64,
 }
 
+impl Counts {
+    /// Together with those of another connection.
+    pub(crate) fn plus(self, other: &Counts) -> Counts {
+        Counts {
+            sent: self.sent + other.sent,
+            sent_bytes: self.sent_bytes + other.sent_bytes,
+            again: self.again + other.again,
+            timeouts: self.timeouts + other.timeouts,
+            recoveries: self.recoveries + other.recoveries,
+            undone: self.undone + other.undone,
+        }
+    }
+}
+
 /// One end of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Tcp {

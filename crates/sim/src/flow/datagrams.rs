@@ -6,7 +6,7 @@ use weir_units::{Bytes, Instant, Pace, Span};
 
 use super::{FlowSpec, Report, Source};
 use crate::frames::{FRAME_BYTES, Frame, Frames};
-use crate::random::Random;
+use crate::random::{Random, times};
 use crate::wire::Route;
 
 /// Ethernet, IPv4 and UDP.
@@ -16,6 +16,9 @@ const STAMP: usize = 12;
 const RTP: usize = 12;
 const RTP_G729: u8 = 18;
 const G729_BYTES: usize = 20;
+const GAME_BYTES: usize = 82;
+const GAME_LEAST: Span = Span::from_ms(35);
+const GAME_MORE: Span = Span::from_ms(10);
 const G729_EVERY: Span = Span::from_ms(20);
 
 #[derive(Debug)]
@@ -42,6 +45,7 @@ impl Datagrams {
             Source::Cbr { rate, bytes }
             | Source::Poisson { rate, bytes }
             | Source::OnOff { rate, bytes, .. } => (rate, bytes),
+            Source::Game => (weir_units::Rate::ZERO, GAME_BYTES),
             _ => (weir_units::Rate::ZERO, HEADERS + RTP + G729_BYTES),
         };
         Datagrams {
@@ -86,6 +90,7 @@ impl Datagrams {
                 self.pace.send(now, bytes);
                 self.pace.free_at()
             }
+            Source::Game => now + GAME_LEAST + times(GAME_MORE, random.unit()),
             _ => now + G729_EVERY,
         };
     }

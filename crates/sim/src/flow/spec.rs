@@ -48,6 +48,35 @@ pub enum Source {
         /// How many.
         bytes: Option<u64>,
     },
+    /// Files over TCP, one after the other, from `to` to `from`. The delay of an answer is the
+    /// time from the first word of the connection, or of the question, to the last byte.
+    Web {
+        /// Which.
+        files: Files,
+        /// Bytes of a question.
+        request: u32,
+        /// Between an answer and the next question, in the mean.
+        think: Span,
+        /// Whether all questions go over one connection.
+        keeps: bool,
+    },
+    /// Single bytes over TCP that come back: somebody who types.
+    Echo {
+        /// From one to the next, in the mean.
+        every: Span,
+    },
+    /// Questions for a name.
+    Dns {
+        /// From an answer to the next question, in the mean.
+        every: Span,
+    },
+    /// Setting up one call: the delay at end 0 is the time to the OK.
+    Call {
+        /// How long it rings.
+        rings: Span,
+    },
+    /// One direction of a game: frames of 82 bytes, 25 a second, a little unsteady.
+    Game,
     /// Datagrams at a constant rate.
     Cbr {
         /// Of Ethernet frames without check sequence.
@@ -75,6 +104,16 @@ pub enum Source {
     },
     /// One direction of a G.729 call: 50 frames of 74 bytes a second, RTP inside.
     Voice,
+}
+
+/// A set of files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Files {
+    /// All of this size.
+    Fixed(u64),
+    /// The four classes of a well-known web benchmark: up to 0.9, 9, 90 and 900 KB, asked for 35,
+    /// 50, 14 and 1 times of 100; 15 KB in the mean.
+    Classes,
 }
 
 impl FlowSpec {
@@ -106,8 +145,14 @@ impl FlowSpec {
         let known = match self.source {
             Source::Voice => own,
             Source::Bulk { .. } => 5_001,
+            Source::Web { .. } => 80,
+            Source::Echo { .. } => 23,
+            Source::Dns { .. } => 53,
+            Source::Call { .. } => 5_060,
+            Source::Game => 27_015,
             Source::Cbr { .. } | Source::Poisson { .. } | Source::OnOff { .. } => 9,
         };
+        let own = if matches!(self.source, Source::Call { .. }) { 5_060 } else { own };
         let or = |port, other| if port == 0 { other } else { port };
         [or(self.from_port, own), or(self.to_port, known)]
     }
@@ -117,6 +162,10 @@ impl Source {
     /// Whether it speaks TCP.
     #[must_use]
     pub fn is_tcp(&self) -> bool {
-        matches!(self, Source::Bulk { .. })
+        matches!(self, Source::Bulk { .. } | Source::Web { .. } | Source::Echo { .. })
+    }
+
+    pub(crate) fn is_exchange(&self) -> bool {
+        matches!(self, Source::Dns { .. } | Source::Call { .. })
     }
 }

@@ -1,22 +1,34 @@
-//! A flow over TCP: a connection, and what its two ends say over it.
+//! A flow over TCP: a connection, and what its two ends say over it. A visit to web pages may make
+//! a new connection for each.
+
+use std::collections::VecDeque;
 
 use weir_packet::Headers;
-use weir_units::Instant;
+use weir_units::{Instant, Span};
 
-use super::{FlowSpec, Report, Source};
+use super::{Files, FlowSpec, Report, Source};
 use crate::frames::{Frame, Frames};
 use crate::random::Random;
-use crate::tcp::{HEADER_BYTES, Segment, Tcp};
+use crate::tcp::{Counts, HEADER_BYTES, Segment, Tcp, TcpSpec};
 use crate::wire::Route;
 
 #[derive(Debug)]
 pub(crate) struct Stream {
     ends: [Tcp; 2],
+    specs: Box<[TcpSpec; 2]>,
     routes: [Route; 2],
     source: Source,
-    start: Instant,
     stop: Instant,
     stage: Stage,
+    /// When the client does something next.
+    next: Instant,
+    /// What earlier connections have counted.
+    before: [Counts; 2],
+    /// When what is not answered yet was asked.
+    asked: VecDeque<Instant>,
+    /// Payload of the question that has not come, and of the answer.
+    question: u64,
+    answer: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,16 +38,28 @@ enum Stage {
     Stopped,
 }
 
+/// What the flow around a stream has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    Stays,
+    /// The next connection begins, from another port.
+    NewConnection,
+}
+
 impl Stream {
     pub(crate) fn new(spec: &FlowSpec, routes: [Route; 2], random: &mut Random) -> Stream {
-        let [from, to] = &*spec.tcp;
         Stream {
-            ends: [Tcp::connect(from, random.bits()), Tcp::listen(to, random.bits())],
+            ends: connection(&spec.tcp, random),
+            specs: spec.tcp.clone(),
             routes,
             source: spec.source.clone(),
-            start: spec.start,
             stop: spec.stop,
             stage: Stage::Waits,
+            next: spec.start,
+            before: [Counts::default(); 2],
+            asked: VecDeque::new(),
+            question: 0,
+            answer: 0,
         }
     }
 
@@ -46,32 +70,73 @@ impl Stream {
         bytes: &[u8],
         headers: &Headers,
         report: &mut Report,
+        random: &mut Random,
     ) {
         let Some(segment) = Segment::read(bytes, headers) else { return };
         let tcp = &mut self.ends[end];
         tcp.receive(now, &segment);
         report.ends[end].received += u64::from(segment.payload > 0);
         let news = tcp.take_delivered();
-        if news > 0 {
-            report.deliver(now, end, news);
-        }
         if !tcp.samples.is_empty() {
             tcp.samples.drain(..).for_each(|rtt| report.ends[end].round_trips.add(rtt));
         }
+        if news > 0 {
+            report.deliver(now, end, news);
+            self.delivered(now, end, news, report, random);
+        }
     }
 
-    pub(crate) fn wake(&mut self, now: Instant) {
-        if self.stage == Stage::Waits && now >= self.start {
-            self.stage = Stage::Talks;
-            if let Source::Bulk { bytes } = self.source {
-                self.ends[0].write(bytes.unwrap_or(u64::MAX));
-                if bytes.is_some() {
-                    self.ends[0].close();
+    /// What an end does about payload that has come.
+    fn delivered(
+        &mut self,
+        now: Instant,
+        end: usize,
+        bytes: u64,
+        report: &mut Report,
+        random: &mut Random,
+    ) {
+        match (&self.source, end) {
+            (Source::Echo { .. }, 1) => self.ends[1].write(bytes),
+            (Source::Echo { .. }, _) => {
+                for asked in self.asked.drain(..self.asked.len().min(up_to(bytes))) {
+                    report.ends[0].delays.add(now.since(asked));
                 }
             }
+            (Source::Web { keeps, .. }, 1) => {
+                let was_asked = self.question > 0;
+                self.question = self.question.saturating_sub(bytes);
+                if was_asked && self.question == 0 {
+                    self.ends[1].write(self.answer);
+                    if !keeps {
+                        self.ends[1].close();
+                    }
+                }
+            }
+            (Source::Web { keeps, think, .. }, _) => {
+                self.answer = self.answer.saturating_sub(bytes);
+                if self.answer == 0
+                    && let Some(asked) = self.asked.pop_front()
+                {
+                    report.ends[0].delays.add(now.since(asked));
+                    self.next = now + random.wait(*think);
+                    if !keeps {
+                        self.ends[0].close();
+                    }
+                }
+            }
+            _ => {}
         }
-        if self.stage == Stage::Talks && now >= self.stop {
+    }
+
+    pub(super) fn wake(&mut self, now: Instant, random: &mut Random) -> Turn {
+        let mut turn = Turn::Stays;
+        if self.stage != Stage::Stopped && self.next <= now && now < self.stop {
+            turn = self.speak(now, random);
+            self.stage = Stage::Talks;
+        }
+        if self.stage != Stage::Stopped && now >= self.stop {
             self.stage = Stage::Stopped;
+            self.next = Instant::MAX;
             for end in &mut self.ends {
                 end.stop_writing();
                 end.close();
@@ -82,6 +147,46 @@ impl Stream {
                 end.wake(now);
             }
         }
+        turn
+    }
+
+    /// The client's turn.
+    fn speak(&mut self, now: Instant, random: &mut Random) -> Turn {
+        self.next = Instant::MAX;
+        let mut turn = Turn::Stays;
+        match &self.source {
+            Source::Bulk { bytes } => {
+                self.ends[0].write(bytes.unwrap_or(u64::MAX));
+                if bytes.is_some() {
+                    self.ends[0].close();
+                }
+            }
+            Source::Echo { every } => {
+                self.ends[0].write(1);
+                self.asked.push_back(now);
+                self.next = now + random.wait(*every).max(Span::from_us(1));
+            }
+            Source::Web { files, request, keeps, .. } => {
+                if self.stage == Stage::Talks && !keeps {
+                    for (before, tcp) in self.before.iter_mut().zip(&self.ends) {
+                        *before = before.plus(&tcp.counts);
+                    }
+                    self.ends = connection(&self.specs, random);
+                    turn = Turn::NewConnection;
+                }
+                self.answer = files.pick(random);
+                self.question = u64::from((*request).max(1));
+                self.asked.push_back(now);
+                self.ends[0].write(self.question);
+            }
+            _ => {}
+        }
+        turn
+    }
+
+    /// The connection that has begun goes another way.
+    pub(super) fn set_routes(&mut self, routes: [Route; 2]) {
+        self.routes = routes;
     }
 
     pub(crate) fn transmit(
@@ -94,21 +199,21 @@ impl Stream {
             return None;
         }
         for (end, tcp) in self.ends.iter_mut().enumerate() {
-            // without a buffer the segment is lost, as on a network card without one
-            if let Some(segment) = tcp.transmit(now) {
+            while let Some(segment) = tcp.transmit(now) {
                 let mut header = [0; HEADER_BYTES];
                 let len = segment.write(&mut header);
                 let payload = usize::from(segment.payload);
                 let route = &mut self.routes[end];
                 let frame = route.tcp(frames, &header[..len], payload, segment.ecn);
-                let counts_now = report.counts(now);
-                let (counts, to) = (tcp.counts, &mut report.ends[end]);
-                if counts_now {
+                let measured = report.counts(now);
+                let (counts, to) = (self.before[end].plus(&tcp.counts), &mut report.ends[end]);
+                if measured {
                     to.measured_sent += counts.sent - to.sent;
                     to.measured_again += counts.again - to.retransmitted;
                 }
                 (to.sent, to.sent_bytes) = (counts.sent, counts.sent_bytes);
                 (to.retransmitted, to.timeouts) = (counts.again, counts.timeouts);
+                // without a buffer the segment is lost, as on a network card without one
                 if let Some(frame) = frame {
                     return Some((end, frame));
                 }
@@ -118,14 +223,38 @@ impl Stream {
     }
 
     pub(crate) fn deadline(&self) -> Instant {
+        let earliest = self.ends[0].deadline().min(self.ends[1].deadline());
         match self.stage {
-            Stage::Waits => self.start,
-            Stage::Talks => self.earliest().min(self.stop),
-            Stage::Stopped => self.earliest(),
+            Stage::Waits => self.next,
+            Stage::Talks => earliest.min(self.next).min(self.stop),
+            Stage::Stopped => earliest,
         }
     }
+}
 
-    fn earliest(&self) -> Instant {
-        self.ends[0].deadline().min(self.ends[1].deadline())
+fn connection(specs: &[TcpSpec; 2], random: &mut Random) -> [Tcp; 2] {
+    [Tcp::connect(&specs[0], random.bits()), Tcp::listen(&specs[1], random.bits())]
+}
+
+fn up_to(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+impl Files {
+    /// The size of the next file.
+    fn pick(&self, random: &mut Random) -> u64 {
+        match self {
+            Files::Fixed(bytes) => (*bytes).max(1),
+            Files::Classes => {
+                // of 100 requests, and the tenth of a class's largest file
+                let unit = match random.below(100) {
+                    0..35 => 102,
+                    35..85 => 1_024,
+                    85..99 => 10_240,
+                    _ => 102_400,
+                };
+                unit * (1 + random.below(9))
+            }
+        }
     }
 }
