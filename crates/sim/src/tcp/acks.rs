@@ -245,7 +245,7 @@ impl Tcp {
     }
 
     fn adapt_bbr(&mut self, now: Instant, news: &News) {
-        let (delivered, lost) = (self.delivered, self.lost_in_all);
+        let delivered = self.delivered;
         let (in_flight, in_recovery) = (self.board.in_flight(), self.is_past_disorder());
         let least = self.rtt.least;
         let Congestion::Bbr(bbr) = &mut self.control else { return };
@@ -264,7 +264,6 @@ impl Tcp {
             rtt: news.rtt,
             acked: news.delivered,
             newly_lost: news.newly_lost,
-            lost_in_all: lost,
             in_flight,
             prior_in_flight: news.prior_in_flight,
             app_limited: newest.is_some_and(|sent| sent.app_limited),

@@ -34,11 +34,11 @@ impl Congestion {
         }
     }
 
-    pub(crate) fn timed_out(&mut self, now: Instant, delivered: u64, lost: u64) {
+    pub(crate) fn timed_out(&mut self) {
         match self {
             Congestion::Reno => {}
             Congestion::Cubic(cubic) => cubic.forget(),
-            Congestion::Bbr(bbr) => bbr.timed_out(now, delivered, lost),
+            Congestion::Bbr(bbr) => bbr.timed_out(),
         }
     }
 

@@ -75,8 +75,12 @@ impl Receiver {
             self.echo = true;
             self.ack_now = true;
         }
-        if now.since(self.last) > PAUSE {
+        let gap = now.since(self.last);
+        if gap > PAUSE {
             self.quick = spec.quick_acks;
+        } else if gap > spec.delayed_ack {
+            // there is no use in waiting for a second one that comes later than that
+            self.quick = self.quick.max(spec.quick_acks.min(1));
         }
         self.last = now;
         if end <= self.next && segment.payload > 0 {

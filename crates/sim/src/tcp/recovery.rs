@@ -330,7 +330,7 @@ impl Tcp {
             self.begin_reduction();
             self.undo.prior_window = before.0;
             self.undo.prior_threshold = before.1;
-            self.control.timed_out(now, self.delivered, self.lost_in_all);
+            self.control.timed_out();
         }
         if !self.sack {
             self.board.sacked = 0;
