@@ -2,6 +2,7 @@
 
 mod datagrams;
 mod exchange;
+mod peer;
 mod report;
 mod spec;
 mod stream;
@@ -17,7 +18,7 @@ pub use spec::{Files, FlowSpec, Source};
 use crate::frames::{Frame, Frames};
 use crate::random::Random;
 use crate::wire::{Mac, Route};
-use crate::world::{NodeId, key};
+use crate::world::{Key, NodeId, key};
 use datagrams::Datagrams;
 use exchange::Exchange;
 use stream::{Stream, Turn};
@@ -39,7 +40,8 @@ pub(crate) struct Flow {
     talk: Talk,
     report: Report,
     random: Random,
-    has_moved: bool,
+    /// The keys that it had before its ports changed.
+    left: Option<[(NodeId, Key); 2]>,
 }
 
 /// What makes the ends talk.
@@ -73,13 +75,13 @@ impl Flow {
         // a stream apart from those of links, which count up from 0
         let mut random = Random::new(seed, (1 << 32) + id as u64);
         let talk = if spec.source.is_tcp() {
-            Talk::Stream(Box::new(Stream::new(spec, routes, &mut random)))
+            Talk::Stream(Box::new(Stream::new(spec, &path, &mut random)))
         } else if spec.source.is_exchange() {
             Talk::Exchange(Box::new(Exchange::new(spec, routes)))
         } else {
             Talk::Datagrams(Box::new(Datagrams::new(spec, routes)))
         };
-        Flow { talk, report: Report::new(spec), path, random, has_moved: false }
+        Flow { talk, report: Report::new(spec), path, random, left: None }
     }
 
     /// A frame of this flow has come to one of its ends.
@@ -99,9 +101,9 @@ impl Flow {
             Talk::Exchange(talk) => talk.wake(now, &mut self.random),
             Talk::Stream(talk) => {
                 if talk.wake(now, &mut self.random) == Turn::NewConnection {
+                    self.left = Some(self.path.keys());
                     self.path.next_port();
-                    talk.set_routes(self.path.routes());
-                    self.has_moved = true;
+                    talk.begin(now, &self.path, &mut self.random);
                 }
             }
         }
@@ -130,15 +132,14 @@ impl Flow {
         }
     }
 
-    /// Whether its ports have changed since this was asked.
-    pub(crate) fn has_moved(&mut self) -> bool {
-        std::mem::take(&mut self.has_moved)
+    /// The keys that are no longer its own, if its ports have changed since this was asked.
+    pub(crate) fn take_left(&mut self) -> Option<[(NodeId, Key); 2]> {
+        self.left.take()
     }
 
     /// For each end, its host and how the frames look that it gets.
-    pub(crate) fn keys(&self) -> [(NodeId, (u128, u128, u64)); 2] {
-        let Path { nodes, addresses: [a, b], ports: [p, q], protocol, .. } = self.path;
-        [(nodes[0], key([b, a], [q, p], protocol)), (nodes[1], key([a, b], [p, q], protocol))]
+    pub(crate) fn keys(&self) -> [(NodeId, Key); 2] {
+        self.path.keys()
     }
 
     pub(crate) fn report(&self) -> &Report {
@@ -153,6 +154,11 @@ impl Path {
         // so far apart that two flows between the same addresses seldom meet
         let next = (u32::from(self.ports[0]) | 1) + 2 * 4_099;
         self.ports[0] = u16::try_from(next % 65_536).unwrap_or(1).max(1_025);
+    }
+
+    fn keys(&self) -> [(NodeId, Key); 2] {
+        let Path { nodes, addresses: [a, b], ports: [p, q], protocol, .. } = *self;
+        [(nodes[0], key([b, a], [q, p], protocol)), (nodes[1], key([a, b], [p, q], protocol))]
     }
 
     /// How each end addresses the other.

@@ -7,6 +7,7 @@ mod frames;
 pub mod impair;
 pub mod link;
 pub mod random;
+mod second;
 pub mod tcp;
 mod wire;
 mod world;

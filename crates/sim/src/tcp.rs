@@ -22,7 +22,7 @@ mod timers;
 use weir_packet::tcp;
 use weir_units::{Instant, Span};
 
-pub use spec::{Control, Recovery, TcpSpec};
+pub use spec::{Control, Recovery, Stack, TcpSpec};
 
 pub(crate) use segment::{HEADER_BYTES, Segment};
 
@@ -276,6 +276,10 @@ impl Tcp {
     /// A segment has come.
     pub(crate) fn receive(&mut self, now: Instant, segment: &Segment) {
         if segment.has(tcp::RST) {
+            if self.state == State::Open && self.offset_of(segment.seq) < self.receiver.next {
+                // an old one, or of somebody who guesses
+                return;
+            }
             self.state = State::Aborted;
             self.timer_at = Instant::MAX;
             return;

@@ -121,6 +121,15 @@ impl Route {
         Some(frame)
     }
 
+    /// An IP packet that another stack made, as a frame.
+    pub(crate) fn packet(&self, frames: &mut Frames, packet: &[u8]) -> Option<Frame> {
+        let frame = frames.take(ETHERNET + packet.len())?;
+        let all = frames.bytes_mut(&frame);
+        all[..ETHERNET].copy_from_slice(&self.headers[..ETHERNET]);
+        all[ETHERNET..].copy_from_slice(packet);
+        Some(frame)
+    }
+
     fn head(&mut self, all: &mut [u8], ecn: u8) {
         let packet = all.len() - ETHERNET;
         all[..self.len].copy_from_slice(&self.headers[..self.len]);

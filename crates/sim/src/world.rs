@@ -79,7 +79,7 @@ struct Host {
 }
 
 /// Which flow a frame belongs to: source, target, ports, protocol.
-type Key = (u128, u128, u64);
+pub(crate) type Key = (u128, u128, u64);
 
 /// A hash that is the same every time; nobody attacks a simulation.
 #[derive(Default)]
@@ -320,7 +320,12 @@ impl World {
         while let Some((node, frame)) = self.flows[flow].transmit(self.now, &mut self.frames) {
             self.send(node, 0, frame);
         }
-        if self.flows[flow].has_moved() {
+        if let Some(left) = self.flows[flow].take_left() {
+            for (node, key) in left {
+                if let Kind::Host(host) = &mut self.nodes[node].kind {
+                    host.ends.remove(&key);
+                }
+            }
             self.bind(flow);
         }
         self.arm(flow);

@@ -6,15 +6,16 @@ use std::collections::VecDeque;
 use weir_packet::Headers;
 use weir_units::{Instant, Span};
 
-use super::{Files, FlowSpec, Report, Source};
+use super::peer::Peer;
+use super::{Files, FlowSpec, Path, Report, Source};
 use crate::frames::{Frame, Frames};
 use crate::random::Random;
-use crate::tcp::{Counts, HEADER_BYTES, Segment, Tcp, TcpSpec};
+use crate::tcp::{Counts, TcpSpec};
 use crate::wire::Route;
 
 #[derive(Debug)]
 pub(crate) struct Stream {
-    ends: [Tcp; 2],
+    ends: [Peer; 2],
     specs: Box<[TcpSpec; 2]>,
     routes: [Route; 2],
     source: Source,
@@ -47,11 +48,11 @@ pub(super) enum Turn {
 }
 
 impl Stream {
-    pub(crate) fn new(spec: &FlowSpec, routes: [Route; 2], random: &mut Random) -> Stream {
+    pub(crate) fn new(spec: &FlowSpec, path: &Path, random: &mut Random) -> Stream {
         Stream {
-            ends: connection(&spec.tcp, random),
+            ends: connection(&spec.tcp, path, random),
             specs: spec.tcp.clone(),
-            routes,
+            routes: path.routes(),
             source: spec.source.clone(),
             stop: spec.stop,
             stage: Stage::Waits,
@@ -72,14 +73,11 @@ impl Stream {
         report: &mut Report,
         random: &mut Random,
     ) {
-        let Some(segment) = Segment::read(bytes, headers) else { return };
         let tcp = &mut self.ends[end];
-        tcp.receive(now, &segment);
-        report.ends[end].received += u64::from(segment.payload > 0);
+        let has_payload = tcp.receive(now, bytes, headers);
+        report.ends[end].received += u64::from(has_payload);
         let news = tcp.take_delivered();
-        if !tcp.samples.is_empty() {
-            tcp.samples.drain(..).for_each(|rtt| report.ends[end].round_trips.add(rtt));
-        }
+        tcp.take_samples(|rtt| report.ends[end].round_trips.add(rtt));
         if news > 0 {
             report.deliver(now, end, news);
             self.delivered(now, end, news, report, random);
@@ -166,27 +164,32 @@ impl Stream {
                 self.asked.push_back(now);
                 self.next = now + random.wait(*every).max(Span::from_us(1));
             }
-            Source::Web { files, request, keeps, .. } => {
-                if self.stage == Stage::Talks && !keeps {
-                    for (before, tcp) in self.before.iter_mut().zip(&self.ends) {
-                        *before = before.plus(&tcp.counts);
-                    }
-                    self.ends = connection(&self.specs, random);
-                    turn = Turn::NewConnection;
-                }
-                self.answer = files.pick(random);
-                self.question = u64::from((*request).max(1));
-                self.asked.push_back(now);
-                self.ends[0].write(self.question);
+            Source::Web { keeps, .. } if self.stage == Stage::Talks && !keeps => {
+                // the question goes over it when it is there
+                turn = Turn::NewConnection;
             }
+            Source::Web { .. } => self.ask(now, random),
             _ => {}
         }
         turn
     }
 
-    /// The connection that has begun goes another way.
-    pub(super) fn set_routes(&mut self, routes: [Route; 2]) {
-        self.routes = routes;
+    fn ask(&mut self, now: Instant, random: &mut Random) {
+        let Source::Web { files, request, .. } = &self.source else { return };
+        self.answer = files.pick(random);
+        self.question = u64::from((*request).max(1));
+        self.asked.push_back(now);
+        self.ends[0].write(self.question);
+    }
+
+    /// Begins the next connection, over a path with other ports.
+    pub(super) fn begin(&mut self, now: Instant, path: &Path, random: &mut Random) {
+        for (before, end) in self.before.iter_mut().zip(&self.ends) {
+            *before = before.plus(&end.counts());
+        }
+        self.routes = path.routes();
+        self.ends = connection(&self.specs, path, random);
+        self.ask(now, random);
     }
 
     pub(crate) fn transmit(
@@ -199,25 +202,16 @@ impl Stream {
             return None;
         }
         for (end, tcp) in self.ends.iter_mut().enumerate() {
-            while let Some(segment) = tcp.transmit(now) {
-                let mut header = [0; HEADER_BYTES];
-                let len = segment.write(&mut header);
-                let payload = usize::from(segment.payload);
-                let route = &mut self.routes[end];
-                let frame = route.tcp(frames, &header[..len], payload, segment.ecn);
-                let measured = report.counts(now);
-                let (counts, to) = (self.before[end].plus(&tcp.counts), &mut report.ends[end]);
-                if measured {
-                    to.measured_sent += counts.sent - to.sent;
-                    to.measured_again += counts.again - to.retransmitted;
-                }
-                (to.sent, to.sent_bytes) = (counts.sent, counts.sent_bytes);
-                (to.retransmitted, to.timeouts) = (counts.again, counts.timeouts);
-                // without a buffer the segment is lost, as on a network card without one
-                if let Some(frame) = frame {
-                    return Some((end, frame));
-                }
+            let Some(frame) = tcp.transmit(now, &mut self.routes[end], frames) else { continue };
+            let measured = report.counts(now);
+            let (counts, to) = (self.before[end].plus(&tcp.counts()), &mut report.ends[end]);
+            if measured {
+                to.measured_sent += counts.sent - to.sent;
+                to.measured_again += counts.again - to.retransmitted;
             }
+            (to.sent, to.sent_bytes) = (counts.sent, counts.sent_bytes);
+            (to.retransmitted, to.timeouts) = (counts.again, counts.timeouts);
+            return Some((end, frame));
         }
         None
     }
@@ -232,8 +226,12 @@ impl Stream {
     }
 }
 
-fn connection(specs: &[TcpSpec; 2], random: &mut Random) -> [Tcp; 2] {
-    [Tcp::connect(&specs[0], random.bits()), Tcp::listen(&specs[1], random.bits())]
+fn connection(specs: &[TcpSpec; 2], path: &Path, random: &mut Random) -> [Peer; 2] {
+    let [a, b] = [0, 1].map(|end| (path.addresses[end], path.ports[end]));
+    [
+        Peer::new(&specs[0], true, a, b, random.bits()),
+        Peer::new(&specs[1], false, b, a, random.bits()),
+    ]
 }
 
 fn up_to(bytes: u64) -> usize {

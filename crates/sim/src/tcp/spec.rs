@@ -5,6 +5,8 @@ use weir_units::Span;
 /// How a host's TCP behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpSpec {
+    /// Whose code it is.
+    pub stack: Stack,
     /// Who says how much may be under way.
     pub control: Control,
     /// How losses are found and repaired.
@@ -53,6 +55,16 @@ pub struct TcpSpec {
     pub nagle: bool,
 }
 
+/// Whose code speaks TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stack {
+    /// The model of this crate.
+    Own,
+    /// smoltcp, which knows nothing of it: a second opinion. Of the rest it heeds `control` (Reno
+    /// or CUBIC), `window`, `delayed_ack` and `nagle`; it counts no timeouts and no round trips.
+    Smoltcp,
+}
+
 /// Who says how much may be under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
@@ -77,9 +89,9 @@ pub enum Recovery {
     Rack,
 }
 
-/// Systems whose behaviour is known; the last two are today's Linux without what the survey of 2001
-/// had switched off.
-const PRESETS: [&str; 10] = [
+/// Systems whose behaviour is known; those of 2001 are today's Linux without what the survey of
+/// 2001 had switched off.
+const PRESETS: [&str; 12] = [
     "linux-2.2",
     "win2000",
     "freebsd-4",
@@ -90,6 +102,8 @@ const PRESETS: [&str; 10] = [
     "bbr",
     "linux-reno-2001",
     "linux-cubic-2001",
+    "smoltcp-reno",
+    "smoltcp-cubic",
 ];
 
 impl TcpSpec {
@@ -107,13 +121,15 @@ impl TcpSpec {
             "bbr" => TcpSpec { control: Control::Bbr, ..linux_now() },
             "linux-reno-2001" => as_in_2001(Control::Reno),
             "linux-cubic-2001" => as_in_2001(Control::Cubic),
+            "smoltcp-reno" => smoltcp(Control::Reno),
+            "smoltcp-cubic" => smoltcp(Control::Cubic),
             _ => return None,
         })
     }
 
     /// The names that [`TcpSpec::preset`] knows.
     #[must_use]
-    pub const fn presets() -> [&'static str; 10] {
+    pub const fn presets() -> [&'static str; 12] {
         PRESETS
     }
 }
@@ -127,6 +143,7 @@ impl Default for TcpSpec {
 /// Linux as it comes today: CUBIC, SACK, RACK with its tail loss probe, PRR, F-RTO.
 fn linux_now() -> TcpSpec {
     TcpSpec {
+        stack: Stack::Own,
         control: Control::Cubic,
         recovery: Recovery::Rack,
         prr: true,
@@ -233,5 +250,16 @@ fn solaris_8() -> TcpSpec {
         initial_window: 4,
         window: 24 << 10,
         ..year_2000()
+    }
+}
+
+/// smoltcp as it comes, with a window of 32 KB.
+fn smoltcp(control: Control) -> TcpSpec {
+    TcpSpec {
+        stack: Stack::Smoltcp,
+        control,
+        delayed_ack: Span::from_ms(10),
+        window: 32 << 10,
+        ..linux_now()
     }
 }
