@@ -52,3 +52,11 @@ pub const CAPTURE_INTERFACES: usize = 4_096;
 pub const PROBLEMS_SHOWN: usize = 100;
 /// Seconds without a frame after which a session gives up its place to one that waits.
 pub const SESSION_IDLE_SECS: u64 = 5;
+/// Frames that a simulated world holds at once.
+pub const SIM_FRAMES: usize = 1 << 18;
+/// Addresses that a simulated switch has learnt.
+pub const SIM_STATIONS: usize = 1 << 16;
+/// Delays that a simulated flow remembers one by one.
+pub const SIM_SAMPLES: usize = 1 << 22;
+/// Bins of a simulated flow's series.
+pub const SIM_BINS: usize = 1 << 20;
