@@ -273,3 +273,33 @@ fn loss_costs_what_it_costs_the_kernel() {
     }
     assert_eq!(apart, LOSSY_APART);
 }
+
+/// The survey's Fig. 12: four systems at 80 kbit/s with every hundredth packet lost. With a large
+/// window they are the same; with three segments a loss cannot make three duplicates, so that it
+/// takes a timer, and the coarsest timer loses. Windows 2000 needs two.
+#[test]
+fn systems_fan_out_where_a_window_is_three_segments() {
+    let run = |name: &str, window: u32| {
+        let from = TcpSpec::preset(name).expect("a preset");
+        let to = TcpSpec { window, ..TcpSpec::preset("linux-2.2").expect("a preset") };
+        let mut world = World::new(1);
+        let [a, b] = [0, 1].map(|side| world.host([10, side, 0, 1].into()));
+        let loss = Loss::Periodic { every: 100, phase: 0 };
+        world.connect(a, b, &wire(Some(80_000), 50, loss), &wire(None, 0, Loss::None));
+        let bulk = Source::Bulk { bytes: None };
+        let flow = world.flow(&FlowSpec { tcp: Box::new([from, to]), ..FlowSpec::new(a, b, bulk) });
+        world.run_until(at(240));
+        let ends = &world.report(flow).ends;
+        println!("{name}, {window} bytes: {} delivered", ends[1].delivered);
+        (ends[1].delivered, ends[0].timeouts)
+    };
+    let systems = ["linux-2.2", "win2000", "freebsd-4", "solaris-8"];
+    for name in systems {
+        assert_eq!(run(name, 32 << 10), run("linux-2.2", 32 << 10));
+    }
+    let [linux, windows, freebsd, solaris] = systems.map(|name| run(name, 3 * 1_460));
+    assert_eq!(windows.1, 0);
+    for fine in [linux, windows, solaris] {
+        assert!(freebsd.0 * 100 < fine.0 * 97, "{freebsd:?} {fine:?}");
+    }
+}

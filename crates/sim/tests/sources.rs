@@ -187,6 +187,12 @@ fn the_same_seed_gives_the_same_connections() {
         let reports: Vec<_> = flows.iter().map(|flow| world.report(*flow).clone()).collect();
         (reports, world.events())
     };
-    assert_eq!(run(1), run(1));
-    assert_ne!(run(1).0, run(2).0);
+    let first = run(1);
+    // side by side with another
+    let (again, other) = std::thread::scope(|scope| {
+        let [again, other] = [1, 2].map(|seed| scope.spawn(move || run(seed)));
+        (again.join().expect("it runs"), other.join().expect("it runs"))
+    });
+    assert_eq!(first, again);
+    assert_ne!(first.0, other.0);
 }
