@@ -1,7 +1,8 @@
 //! `cargo x bench`: speed as this machine has it now. Figures in nanoseconds depend on the machine
-//! and are for the eye; the gate is `--count`, which counts instructions.
+//! and are for the eye; `--peers` compares them with a rival's in the same run; the gate is
+//! `--count`, which counts instructions.
 
-use crate::{Done, count, near, shell};
+use crate::{Done, count, near, peers, shell};
 
 /// What `weir bench` can measure.
 const KNOWN: [&str; 3] = ["classify", "policy", "sched"];
@@ -10,6 +11,9 @@ pub(crate) fn run(arguments: &[String]) -> Done {
     if arguments.first().is_some_and(|a| a == "--count") {
         crate::no_arguments(&arguments[1..])?;
         return count::run();
+    }
+    if arguments.first().is_some_and(|a| a == "--peers") {
+        return peers::run(&arguments[1..]);
     }
     let split = arguments.iter().position(|a| a.starts_with('-')).unwrap_or(arguments.len());
     let (names, rest) = arguments.split_at(split);

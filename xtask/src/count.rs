@@ -2,7 +2,9 @@
 //!
 //! Time depends on the machine and its mood; the number of instructions does not. Each entry of
 //! `bench/instructions.toml` is run with two numbers of packets, and the difference is what the
-//! packets themselves cost: start-up, policy and tables fall out. What is left out: cache misses.
+//! packets themselves cost: start-up, policy and tables fall out. An entry may say within which
+//! functions to count; the benchmark around them falls out then, too. What is left out: cache
+//! misses.
 
 use std::path::Path;
 
@@ -21,6 +23,9 @@ struct Entry {
     command: String,
     n: (u64, u64),
     limit: u64,
+    /// Count only while one of these runs, by the names that callgrind prints; none calls another.
+    /// Empty: all the time.
+    within: Vec<String>,
 }
 
 pub(crate) fn run() -> Done {
@@ -73,7 +78,12 @@ fn judge(measured: u64, limit: u64) -> (bool, String) {
 fn instructions(weir: &Path, entry: &Entry, n: u64, directory: &Path) -> Result<u64, String> {
     let out = directory.join(format!("{}.{n}.out", entry.name));
     let mut command = shell::program("valgrind", &["--tool=callgrind"]);
-    command.arg(format!("--callgrind-out-file={}", out.display())).arg(weir);
+    command.arg(format!("--callgrind-out-file={}", out.display()));
+    if !entry.within.is_empty() {
+        command.arg("--collect-atstart=no");
+        command.args(entry.within.iter().map(|function| format!("--toggle-collect={function}")));
+    }
+    command.arg(weir);
     command.args(entry.command.split_whitespace().map(|w| w.replace("{n}", &n.to_string())));
     let output = shell::keep(&mut command)?;
     if !output.status.success() {
@@ -82,7 +92,18 @@ fn instructions(weir: &Path, entry: &Entry, n: u64, directory: &Path) -> Result<
     }
     let text =
         std::fs::read_to_string(&out).map_err(|e| format!("cannot read {}: {e}", out.display()))?;
+    if let Some(function) = entry.within.iter().find(|function| !ran(&text, function)) {
+        return Err(format!("[{}] counts within \"{function}\", which never ran", entry.name));
+    }
     total(&text).ok_or_else(|| format!("{} names no total", out.display()))
+}
+
+/// Whether callgrind's file knows the function. One that was renamed or inlined away is counted as
+/// nothing, and would hold any limit.
+fn ran(callgrind: &str, function: &str) -> bool {
+    let mut names =
+        callgrind.lines().filter_map(|line| line.split_once("fn=(")?.1.split_once(") "));
+    names.any(|(_, name)| name == function)
 }
 
 /// The instructions of the whole run, from callgrind's own file.
@@ -119,7 +140,15 @@ fn entry(name: &str, value: &toml::Value) -> Result<Entry, String> {
     let n = n.ok_or_else(|| wrong("needs n = [few, many], the packets of its two runs"))?;
     let limit = value.get("limit").and_then(number);
     let limit = limit.ok_or_else(|| wrong("needs limit = N, in instructions per packet"))?;
-    Ok(Entry { name: name.to_owned(), command: command.to_owned(), n, limit })
+    let within = match value.get("within") {
+        None => Some(Vec::new()),
+        Some(list) => list.as_array().and_then(|list| {
+            list.iter().map(|f| f.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
+        }),
+    };
+    let within =
+        within.ok_or_else(|| wrong("has a within that is no list of names of functions"))?;
+    Ok(Entry { name: name.to_owned(), command: command.to_owned(), n, limit, within })
 }
 
 #[cfg(test)]
@@ -132,6 +161,9 @@ mod tests {
         let entries = read(text).unwrap();
         assert_eq!(entries[0].n, (1, 3));
         assert_eq!(entries[0].limit, 7);
+        assert!(entries[0].within.is_empty());
+        let entries = read(&format!("{text}within = [\"push\", \"pop\"]\n")).unwrap();
+        assert_eq!(entries[0].within, ["push", "pop"]);
         assert_eq!(read("# none yet\n").unwrap(), []);
     }
 
@@ -139,6 +171,9 @@ mod tests {
     fn an_entry_with_a_fault_is_named() {
         let error = read("[known]\ncommand = \"bench {n}\"\nn = [3, 1]\nlimit = 7\n").unwrap_err();
         assert!(error.contains("[known]") && error.contains("n = "), "{error}");
+        let text = "[known]\ncommand = \"bench {n}\"\nn = [1, 3]\nlimit = 7\nwithin = \"push\"\n";
+        let error = read(text).unwrap_err();
+        assert!(error.contains("[known]") && error.contains("within"), "{error}");
     }
 
     #[test]
@@ -152,6 +187,13 @@ mod tests {
         assert!(!judge(103, 100).0);
         assert!(judge(95, 100).1.is_empty());
         assert!(judge(94, 100).1.contains("94"));
+    }
+
+    #[test]
+    fn a_function_that_never_ran_is_missed() {
+        let text = "fn=(2) a::push\n1 2\ncfn=(4) a::pop\ncalls=1 3\nfn=(4)\n";
+        assert!(ran(text, "a::push") && ran(text, "a::pop"));
+        assert!(!ran(text, "push") && !ran(text, "a::po"));
     }
 
     #[test]

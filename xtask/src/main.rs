@@ -9,6 +9,7 @@ mod count;
 mod demo;
 mod fuzz;
 mod near;
+mod peers;
 mod shell;
 mod test;
 mod tidy;
@@ -46,8 +47,8 @@ const COMMANDS: [Command; 6] = [
     },
     Command {
         name: "bench",
-        arguments: "[NAME.. [-- ARG..]] | --count",
-        does: "measure; --count holds instructions per packet to bench/instructions.toml",
+        arguments: "[NAME.. [-- ARG..]] | --count | --peers [--rounds N] [--json FILE]",
+        does: "measure; --count holds instructions to their limits, --peers compares with DPDK",
         run: bench::run,
     },
     Command {

@@ -64,16 +64,25 @@ pub(crate) fn build_weir() -> Result<PathBuf, String> {
 
 /// Makes sure that `tool` is there, from the Debian package of that name; `Err` is the line to run.
 pub(crate) fn ensure(tool: &str) -> Result<(), String> {
-    if present(tool, &["--version"]) {
+    ensure_packages(&[tool], || present(tool, &["--version"]))
+}
+
+/// Makes sure that what these Debian packages bring is there; `Err` is the line to run.
+pub(crate) fn ensure_packages(
+    packages: &[&str],
+    is_there: impl Fn() -> bool,
+) -> Result<(), String> {
+    if is_there() {
         return Ok(());
     }
-    let line = format!("apt-get install -y --no-install-recommends {tool}");
+    let arguments = [&["install", "-y", "--no-install-recommends"], packages].concat();
+    let line = format!("apt-get {}", arguments.join(" "));
     if !is_root() || !Path::new("/etc/debian_version").exists() {
         return Err(line);
     }
-    println!("{tool} is missing: running {line}");
+    println!("{} is missing: running {line}", packages.join(", "));
     let install = || {
-        let mut command = program("apt-get", &["install", "-y", "--no-install-recommends", tool]);
+        let mut command = program("apt-get", &arguments);
         show(command.env("DEBIAN_FRONTEND", "noninteractive")).unwrap_or(false)
     };
     if !install() {
@@ -83,7 +92,7 @@ pub(crate) fn ensure(tool: &str) -> Result<(), String> {
             return Err(line);
         }
     }
-    if present(tool, &["--version"]) { Ok(()) } else { Err(line) }
+    if is_there() { Ok(()) } else { Err(line) }
 }
 
 fn is_root() -> bool {

@@ -395,6 +395,12 @@ impl Tree {
         tables + interiors + self.timer.bytes() + self.queues.bytes()
     }
 
+    /// Bytes of memory that the queues of connections take, those of frames and hosts apart.
+    #[must_use]
+    pub fn bytes_of_flows(&self) -> usize {
+        self.queues.bytes_of_flows() + self.order.bytes()
+    }
+
     /// How many frames wait.
     #[must_use]
     pub const fn len(&self) -> usize {

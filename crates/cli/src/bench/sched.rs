@@ -82,12 +82,19 @@ impl Args {
     fn standing(&self) -> u32 {
         self.standing.unwrap_or((STANDING / self.leaves).clamp(1, 64))
     }
+
+    /// Queues of connections.
+    fn queues(&self) -> usize {
+        if self.aqm == Aqm::None { 0 } else { self.leaves as usize * self.flows as usize }
+    }
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
     let mut bench = Bench::new(args);
     bench.fill(args);
-    let mut figures = Figures::new(&["ns_per_packet", "accepted", "bytes_per_leaf"]);
+    let mut names = vec!["ns_per_packet", "accepted", "bytes_per_leaf"];
+    names.extend((args.aqm != Aqm::None).then_some("bytes_per_flow"));
+    let mut figures = Figures::new(&names);
     // until everything that stood there has been replaced by what came at random
     let warm_up =
         if args.rounds > 1 { 2 * bench.tree.len() / args.packets as usize + 1 } else { 0 };
@@ -99,6 +106,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         figures.add("ns_per_packet", per(counts.time, counts.left));
         figures.add("accepted", ratio(counts.accepted, counts.offered));
         figures.add("bytes_per_leaf", ratio(bench.tree.bytes(), args.leaves as usize));
+        figures.add("bytes_per_flow", ratio(bench.tree.bytes_of_flows(), args.queues()));
     }
     let state = match args.state {
         State::Idle => "idle",
@@ -154,9 +162,7 @@ impl Bench {
         let spec = spec(args);
         let standing = if args.state == State::Idle { 1 } else { args.standing() as usize };
         let buffers = args.leaves as usize * standing + 2 * args.burst as usize;
-        let flows =
-            if args.aqm == Aqm::None { 0 } else { args.leaves as usize * args.flows as usize };
-        let mut tree = Tree::new(buffers, usize::MAX, flows, Instant::ZERO);
+        let mut tree = Tree::new(buffers, usize::MAX, args.queues(), Instant::ZERO);
         let mut edit = Edit::between(&Spec::default(), &spec);
         tree.apply(Instant::ZERO, &mut edit, |leaf| leaf, |_, _, _| {});
         Bench {
@@ -199,6 +205,8 @@ impl Bench {
         self.coming.push((frame, label));
     }
 
+    /// Not inlined, nor is what takes them out: instructions are counted within these two.
+    #[inline(never)]
     fn push_all(&mut self) {
         self.counts.offered += self.coming.len();
         self.coming.iter().for_each(|(_, label)| self.tree.expect(label));
@@ -210,6 +218,7 @@ impl Bench {
         }
     }
 
+    #[inline(never)]
     fn pop_all(&mut self, burst: u32) {
         let leaving = &mut self.leaving;
         let most = burst as usize;

@@ -63,6 +63,10 @@ impl Longest {
         self.links.bytes()
     }
 
+    pub(crate) fn bytes_of_flows(&self) -> usize {
+        self.links.bytes_of_flows()
+    }
+
     /// A queue has more frames than before.
     #[inline]
     pub(crate) fn grew(&mut self, id: u32, frames: u32, is_in: &mut u8) {

@@ -21,6 +21,10 @@ impl Order {
         Order { flows: vec![Place::default(); flows].into() }
     }
 
+    pub(crate) fn bytes(&self) -> usize {
+        self.flows.len() * size_of::<Place>()
+    }
+
     /// The leaf that a frame joins.
     #[inline]
     pub(crate) fn leaf(&self, label: &Label) -> u32 {

@@ -177,6 +177,10 @@ impl Queues {
         self.queues.bytes() + self.longest.bytes() + self.crowds.len() * size_of::<Crowd>()
     }
 
+    pub(crate) fn bytes_of_flows(&self) -> usize {
+        self.queues.bytes_of_flows() + self.longest.bytes_of_flows()
+    }
+
     pub(crate) fn is_plain(&self, care: u16) -> bool {
         self.cares.get(usize::from(care)).is_none_or(|kept| kept.care.is_plain())
     }

@@ -26,6 +26,11 @@ impl<T: Default + Clone> Split<T> {
         self.leaves.len() * size_of::<T>()
     }
 
+    /// Bytes that the connections take.
+    pub(crate) fn bytes_of_flows(&self) -> usize {
+        self.flows.len() * size_of::<T>()
+    }
+
     #[inline]
     pub(crate) fn get(&self, at: u32) -> Option<&T> {
         let at = at as usize;
