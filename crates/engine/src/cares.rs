@@ -11,6 +11,9 @@ use weir_units::Rate;
 /// Entries that are kept for leaves that may come back; then the list starts anew.
 const KEPT: usize = 1_024;
 
+/// What a connection's own queue may hold without being told anything, behind its first frame.
+const THREE_FRAMES: u32 = 3 * 1_538;
+
 /// The cares of one tree while it is being compiled.
 pub(crate) struct Cares {
     list: Vec<Care>,
@@ -80,10 +83,15 @@ fn care(words: &LeafWords, rate: Rate, way: impl Fn(Both<Option<Rate>>) -> Optio
             policy::Next::Reject => NextSession::Reject,
         },
     });
-    Care { queue, aqm: aqm(words.aqm, silent, rate), ecn: words.ecn.unwrap_or(false), sessions }
+    Care {
+        queue,
+        aqm: aqm(words.aqm, silent, rate, queue != Queueing::Fifo),
+        ecn: words.ecn.unwrap_or(false),
+        sessions,
+    }
 }
 
-fn aqm(said: Option<policy::Aqm>, silent: AqmKind, rate: Rate) -> Aqm {
+fn aqm(said: Option<policy::Aqm>, silent: AqmKind, rate: Rate, by_flow: bool) -> Aqm {
     let kind = said.map_or(silent, |said| said.kind);
     let time = |of: fn(&policy::Aqm) -> _| said.as_ref().and_then(of);
     let (target, interval) = (time(|a| a.target), time(|a| a.interval));
@@ -92,12 +100,18 @@ fn aqm(said: Option<policy::Aqm>, silent: AqmKind, rate: Rate) -> Aqm {
         None => (None, None),
     };
     let probability = said.and_then(|said| said.probability);
+    let codel = Codel::for_rate(rate, target, interval);
+    let cobalt = Cobalt::for_rate(rate, target, interval);
     match kind {
         AqmKind::None => Aqm::None,
         AqmKind::Red => Aqm::Red(Red::for_rate(rate, min, max, probability)),
         AqmKind::Wred => Aqm::Wred(Wred::for_rate(rate, min, max, probability)),
-        AqmKind::Codel => Aqm::Codel(Codel::for_rate(rate, target, interval)),
-        AqmKind::Cobalt => Aqm::Cobalt(Cobalt::for_rate(rate, target, interval)),
+        // the delay of one connection's own queue is its own doing, and a TCP that is left with
+        // fewer than four packets under way can only learn of a loss by its timer
+        AqmKind::Codel if by_flow => Aqm::Codel(codel.sparing(THREE_FRAMES)),
+        AqmKind::Codel => Aqm::Codel(codel),
+        AqmKind::Cobalt if by_flow => Aqm::Cobalt(cobalt.sparing(THREE_FRAMES)),
+        AqmKind::Cobalt => Aqm::Cobalt(cobalt),
         AqmKind::Pie => Aqm::Pie(Pie::for_rate(rate, target, interval)),
     }
 }

@@ -4,8 +4,9 @@
 //! 2002): a drop probability that rises when the queue overflows and falls when it is found empty.
 //! BLUE drops frames that can be marked, too. The last frame of a queue is never dropped.
 //!
-//! Left out: CAKE's floor of four frame times below which nobody is late (`target` has one and a
-//! half), and that there the first late frame after a silence makes the next signal due at once.
+//! CAKE lets nobody be late who waited less than four frame times, or two for each connection that
+//! sends; that is what a queue of its own may hold, and `sparing` says so in bytes. Left out: that
+//! there the first late frame after a silence makes the next signal due at once.
 
 use super::{Depth, Fate, Leaving, Random, codel::step, times_for};
 use weir_units::{Instant, Rate, Span};
@@ -22,6 +23,7 @@ const STEPS: u32 = 64;
 pub struct Cobalt {
     target: Span,
     interval: Span,
+    spared: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,7 +44,13 @@ impl Cobalt {
     /// As told.
     #[must_use]
     pub const fn new(target: Span, interval: Span) -> Cobalt {
-        Cobalt { target, interval }
+        Cobalt { target, interval, spared: 0 }
+    }
+
+    /// Frames with no more bytes than these behind them are never late, however long they waited.
+    #[must_use]
+    pub const fn sparing(self, bytes: u32) -> Cobalt {
+        Cobalt { spared: bytes, ..self }
     }
 
     /// As told where something was said; else as [`super::Codel::for_rate`].
@@ -62,7 +70,8 @@ impl Cobalt {
         random: &mut Random,
     ) -> Fate {
         let due = memory.count > 0 && now >= memory.next;
-        let late = now.since(frame.since) > self.target;
+        let waited = now.since(frame.since);
+        let late = waited > self.target && depth.bytes >= u64::from(self.spared);
         if late && !memory.late {
             memory.next = now + step(self.interval, memory.count);
             memory.count = memory.count.max(1);

@@ -40,6 +40,12 @@ impl Codel {
         Codel { target, interval, mtu }
     }
 
+    /// Frames with no more bytes than these behind them are never late, however long they waited.
+    #[must_use]
+    pub const fn sparing(self, bytes: u32) -> Codel {
+        Codel { mtu: bytes, ..self }
+    }
+
     /// As told where something was said; else 5 ms and 100 ms, and more where a full frame takes
     /// longer than that at `rate`.
     #[must_use]

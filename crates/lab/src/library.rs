@@ -1,0 +1,33 @@
+//! The experiments that the binary carries.
+
+/// An experiment: its name, its group, and its scenario.
+#[derive(Clone, Copy, Debug)]
+pub struct Experiment {
+    /// Its name, as the command knows it.
+    pub name: &'static str,
+    /// Which group runs it too.
+    pub group: &'static str,
+    /// The text of its scenario.
+    pub scenario: &'static str,
+}
+
+macro_rules! experiment {
+    ($group:literal, $name:literal) => {
+        Experiment {
+            name: $name,
+            group: $group,
+            scenario: include_str!(concat!("../../../experiments/", $name, "/scenario.toml")),
+        }
+    };
+}
+
+/// All of them, in the order of the papers.
+pub const EXPERIMENTS: &[Experiment] =
+    &[experiment!("survey", "survey-basic"), experiment!("survey", "survey-delays")];
+
+/// The experiments of a name: one, or those of a group.
+#[must_use]
+pub fn named(name: &str) -> Vec<Experiment> {
+    let found = EXPERIMENTS.iter().filter(|e| e.name == name || e.group == name);
+    found.copied().collect()
+}

@@ -1,0 +1,204 @@
+//! One run of a scenario: the world is built for a profile and a seed, time passes, and what
+//! everyone has seen is kept. Runs do not know each other; several go side by side, and the result
+//! is the same however many do.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use weir_engine::Config;
+use weir_sim::flow::{EndReport, Report};
+use weir_sim::link::LinkCounts;
+use weir_sim::{FlowSpec, NodeId, Random, World};
+use weir_units::{Instant, Span};
+
+use crate::scenario::{Flow, NodeKind, Profile, Scenario};
+
+/// What one run has shown.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// By flow of the scenario, and by its number.
+    pub flows: Vec<Vec<Seen>>,
+    /// By link of the scenario: there and back.
+    pub links: Vec<[LinkCounts; 2]>,
+    /// The longest that a frame waited in a box, in ms; 0 where boxes are wires.
+    pub box_ms: f64,
+    /// Frames that went over any line.
+    pub frames: u64,
+}
+
+/// What the receiver of a flow has seen, and what its sender has done.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The end that got the most.
+    pub receiver: EndReport,
+    /// The other.
+    pub sender: EndReport,
+    /// Bytes of IP and transport headers of each of its packets.
+    pub headers: u64,
+}
+
+/// Says how many of how many runs are done.
+pub type Progress<'p> = dyn Fn(usize, usize) + Sync + 'p;
+
+/// Runs the chosen profiles with `seeds` seeds each, side by side on `threads` threads. By profile
+/// and seed.
+///
+/// # Errors
+/// A policy is more than an engine takes; in words.
+pub fn all(
+    scenario: &Scenario,
+    profiles: &[usize],
+    seeds: u32,
+    threads: usize,
+    progress: &Progress<'_>,
+) -> Result<Vec<Vec<Run>>, String> {
+    let jobs: Vec<(usize, u32)> =
+        profiles.iter().flat_map(|&profile| (1..=seeds).map(move |seed| (profile, seed))).collect();
+    let results: Vec<Mutex<Option<Result<Run, String>>>> =
+        jobs.iter().map(|_| Mutex::new(None)).collect();
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, jobs.len().max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(&(profile, seed)) = jobs.get(at) else { return };
+                    let result = one(scenario, &scenario.profiles[profile], u64::from(seed));
+                    *results[at].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+                    progress(done.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
+                }
+            });
+        }
+    });
+    let mut results = results
+        .into_iter()
+        .filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
+    profiles.iter().map(|_| results.by_ref().take(seeds as usize).collect()).collect()
+}
+
+/// One run.
+///
+/// # Errors
+/// The policy is more than an engine takes; in words.
+pub fn one(scenario: &Scenario, profile: &Profile, seed: u64) -> Result<Run, String> {
+    let mut built = build(scenario, profile, seed)?;
+    built.world.run_until(Instant::ZERO + scenario.run);
+    Ok(built.seen(scenario))
+}
+
+/// A world that is ready to run.
+pub struct Built {
+    /// The world.
+    pub world: World,
+    /// By node of the scenario.
+    pub nodes: Vec<NodeId>,
+    /// By link of the scenario: there and back.
+    pub links: Vec<(usize, usize)>,
+    flows: Vec<Vec<usize>>,
+}
+
+/// Builds the world of a scenario.
+///
+/// # Errors
+/// The policy is more than an engine takes; in words.
+pub fn build(scenario: &Scenario, profile: &Profile, seed: u64) -> Result<Built, String> {
+    let mut world = World::new(seed);
+    let mut nodes = Vec::new();
+    for (node, number) in scenario.nodes.iter().zip(1u32..) {
+        nodes.push(match node.kind {
+            NodeKind::Host(address) => {
+                let usual = IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 + number));
+                world.host(address.unwrap_or(usual))
+            }
+            NodeKind::Switch => world.switch(),
+            NodeKind::Box => match &profile.plan {
+                None => world.switch(),
+                Some(plan) => {
+                    let config = Config { seed: u128::from(seed), ..Config::default() };
+                    world.engine(plan, config).map_err(|e| format!("{}: {e:?}", profile.name))?
+                }
+            },
+        });
+    }
+    let mut links = Vec::new();
+    for (at, wire) in scenario.links.iter().enumerate() {
+        let (there, back) = scenario.link(at, profile);
+        let (a, b) = wire.between;
+        links.push(world.connect(nodes[a], nodes[b], &there, &back));
+    }
+    // the luck of when each flow begins
+    let mut random = Random::new(seed, u64::MAX);
+    let mut flows = Vec::new();
+    for flow in &scenario.flows {
+        let each = (0..flow.count).map(|n| {
+            let late = Span::from_ns(random.below(flow.spread.ns().max(1)));
+            world.flow(&spec(scenario, flow, &nodes, n, late))
+        });
+        flows.push(each.collect());
+    }
+    Ok(Built { world, nodes, links, flows })
+}
+
+fn spec(scenario: &Scenario, flow: &Flow, nodes: &[NodeId], n: u32, late: Span) -> FlowSpec {
+    let (from, to) = flow.between;
+    let mut spec = FlowSpec::new(nodes[from], nodes[to], flow.source.clone());
+    spec.from_address = flow.addresses[0].map(|first| later(first, n));
+    spec.to_address = flow.addresses[1].map(|first| later(first, n));
+    spec.to_port = flow.port;
+    spec.traffic_class = flow.traffic_class;
+    spec.start = Instant::ZERO + flow.start + late;
+    spec.stop = flow.stop.map_or(Instant::MAX, |stop| Instant::ZERO + stop);
+    spec.measure = scenario.measure;
+    spec.bin = Some(scenario.bin);
+    spec.samples = true;
+    spec.tcp = Box::new(flow.tcp.clone());
+    spec
+}
+
+/// The address so many behind the first.
+fn later(first: IpAddr, n: u32) -> IpAddr {
+    match first {
+        IpAddr::V4(v4) => IpAddr::V4(Ipv4Addr::from_bits(v4.to_bits().wrapping_add(n))),
+        IpAddr::V6(v6) => IpAddr::V6((v6.to_bits().wrapping_add(u128::from(n))).into()),
+    }
+}
+
+impl Built {
+    fn seen(&self, scenario: &Scenario) -> Run {
+        let flows =
+            self.flows.iter().zip(&scenario.flows).map(|(ids, flow)| {
+                ids.iter().map(|&id| seen(self.world.report(id), flow)).collect()
+            });
+        let links: Vec<[LinkCounts; 2]> =
+            self.links.iter().map(|&(a, b)| [a, b].map(|id| *self.world.link(id))).collect();
+        let waits = self.nodes.iter().filter_map(|&node| {
+            let engine = self.world.engine_of(node)?;
+            let mut snapshot = weir_engine::Snapshot::default();
+            let _ = engine.snapshot(0, &mut snapshot);
+            snapshot.total.iter().map(|side| side.delay.max_ns).max()
+        });
+        let box_ns = waits.max().unwrap_or(0);
+        let frames = links.iter().flatten().map(|link| link.sent).sum();
+        Run { flows: flows.collect(), box_ms: ms(Span::from_ns(box_ns)), frames, links }
+    }
+}
+
+fn seen(report: &Report, flow: &Flow) -> Seen {
+    let [a, b] = report.ends.clone();
+    let (receiver, sender) = if a.delivered > b.delivered { (a, b) } else { (b, a) };
+    let headers = match flow.source.is_tcp() {
+        // timestamps are twelve bytes with their padding
+        true if flow.tcp.iter().all(|tcp| tcp.timestamps) => 52,
+        true => 40,
+        false => 28,
+    };
+    Seen { receiver, sender, headers }
+}
+
+/// Milliseconds, to be read.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "a figure to be read")]
+pub fn ms(span: Span) -> f64 {
+    span.ns() as f64 / 1e6
+}

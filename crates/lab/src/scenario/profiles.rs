@@ -1,0 +1,109 @@
+//! What the boxes do: a policy for the engine, or nothing (then a box is a wire). A profile may also
+//! change what is said of links: a provider's queue, say.
+
+use weir_policy::reader::Entry;
+use weir_policy::{Place, Plan, Problems, Severity, Source};
+
+use super::links::{self, Wire, Words};
+use super::{Load, find};
+
+/// One way to run the scenario.
+#[derive(Debug)]
+pub struct Profile {
+    /// Its name.
+    pub name: String,
+    /// What it stands for, in a sentence.
+    pub about: String,
+    /// What each box does; without one, a box is a wire.
+    pub plan: Option<Plan>,
+    /// Links that are otherwise: the place of the link; both directions, there, back.
+    pub links: Vec<(usize, [Words; 3])>,
+}
+
+pub(super) fn read(
+    name: &str,
+    entry: Entry<'_>,
+    wires: &[Wire],
+    load: &mut Load<'_>,
+    problems: &mut Problems,
+) -> Option<Profile> {
+    let mut table = entry.table(&format!("profile \"{name}\""), problems)?;
+    let about = table.take("about").and_then(|e| e.text("about", "a sentence", problems));
+    let inline = table.take("policy");
+    let file = table.take("policy-file");
+    let mut changes = Vec::new();
+    if let Some(entry) = table.take("link")
+        && let Some(table) = entry.table("\"link\"", problems)
+    {
+        for (link, entry) in table.all() {
+            changes.extend(change(link, entry, wires, problems));
+        }
+    }
+    table.finish(&["about", "policy", "policy-file", "link"], problems);
+    let plan = match (inline, file) {
+        (Some(entry), None) => {
+            let text = entry.text("policy", "a policy", problems)?;
+            plan(name, entry.place, text, problems)
+        }
+        (None, Some(entry)) => {
+            let path = entry.text("policy-file", "the name of a file", problems)?;
+            match load(path) {
+                Ok(text) => plan(path, entry.place, &text, problems),
+                Err(why) => {
+                    let help = "the name counts from the scenario's folder";
+                    problems.error(entry.place, format!("cannot read {path}: {why}"), help);
+                    None
+                }
+            }
+        }
+        (Some(_), Some(entry)) => {
+            let help = "keep \"policy\" or \"policy-file\"";
+            problems.error(entry.place, "the profile has two policies", help);
+            None
+        }
+        (None, None) => None,
+    };
+    let about = about.unwrap_or_default().to_owned();
+    Some(Profile { name: name.to_owned(), about, plan, links: changes })
+}
+
+fn change(
+    link: &str,
+    entry: Entry<'_>,
+    wires: &[Wire],
+    problems: &mut Problems,
+) -> Option<(usize, [Words; 3])> {
+    let Some(at) = wires.iter().position(|wire| wire.name == link) else {
+        let known: Vec<&str> = wires.iter().map(|w| w.name.as_str()).collect();
+        let help = format!("there are {}", known.join(", "));
+        problems.error(entry.key, format!("there is no link \"{link}\""), help);
+        return None;
+    };
+    let mut table = entry.table(&format!("link \"{link}\""), problems)?;
+    let [there, back] = ["there", "back"].map(|way| {
+        let entry = table.take(way)?;
+        let mut table = entry.table(&format!("\"{way}\""), problems)?;
+        Some(links::words(&mut table, problems))
+    });
+    let both = links::words(&mut table, problems);
+    table.finish(&["rate", "delay", "queue", "aqm", "there", "back"], problems);
+    Some((at, [both, there.unwrap_or_default(), back.unwrap_or_default()]))
+}
+
+/// The plan of a policy; its problems are those of the scenario.
+fn plan(name: &str, place: Place, text: &str, problems: &mut Problems) -> Option<Plan> {
+    let source = Source::new(name, text.to_owned());
+    let reading = weir_policy::read(source, &mut |_| Err("no table here".to_owned())).ok()?;
+    for problem in &reading.problems {
+        if matches!(problem.severity, Severity::Error | Severity::Aside) {
+            let what = format!("the policy of {name}: {}", problem.what);
+            problems.error(place, what, problem.help.clone());
+        }
+    }
+    reading.plans.into_iter().next()
+}
+
+/// A name among profiles.
+pub(super) fn named(entry: Entry<'_>, all: &[Profile], problems: &mut Problems) -> Option<usize> {
+    find(entry, "profile", "profile", all.iter().map(|p| p.name.as_str()), problems)
+}
