@@ -8,6 +8,7 @@ mod demo;
 mod explain;
 mod files;
 mod fmt;
+mod lab;
 mod out;
 mod pending;
 mod problems;
@@ -22,8 +23,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// weir shares a link: fairly, in a tree of classes, with calls protected.
 ///
-/// Exit status of every command: 0 fine, 1 the content is at fault, 2 a wrong call or unreadable
-/// input.
+/// Exit status of every command: 0 fine, 1 the content is at fault or a claim does not hold, 2 a
+/// wrong call or unreadable input.
 #[derive(Parser)]
 #[command(name = "weir", version, arg_required_else_help = true, max_term_width = 100)]
 struct Weir {
@@ -44,6 +45,8 @@ enum Command {
     /// Run a capture through a policy in virtual time: what each class got, what was dropped and
     /// why
     Replay(replay::Args),
+    /// Experiments in virtual time: list them, run them, set two runs side by side
+    Lab(lab::Args),
     /// Measure how fast weir is on this machine
     Bench(bench::Args),
     /// A tour in half a minute: a policy with a mistake, packets explained, an evening at home
@@ -111,6 +114,7 @@ fn main() -> ExitCode {
             fmt::run(&args.file, mode)
         }
         Command::Replay(args) => replay::run(&args),
+        Command::Lab(args) => lab::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Demo(args) => demo::run(&args),
     }

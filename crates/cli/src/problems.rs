@@ -20,35 +20,47 @@ pub(crate) fn print(reading: &Reading) {
     }
 }
 
+/// Prints the problems of any file to standard error.
+pub(crate) fn print_of(problems: &[Problem], sources: &[Source]) {
+    #[expect(clippy::print_stderr, reason = "problems belong to standard error")]
+    {
+        eprint!("{}", text_of(problems, sources, std::io::stderr().is_terminal()));
+    }
+}
+
 /// All problems as text.
 pub(crate) fn text(reading: &Reading, colour: bool) -> String {
+    text_of(&reading.problems, &reading.sources, colour)
+}
+
+fn text_of(problems: &[Problem], sources: &[Source], colour: bool) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let mut out = String::new();
     // where there are too many to show, the worst are
-    let mut shown: Vec<&Problem> = reading.problems.iter().collect();
+    let mut shown: Vec<&Problem> = problems.iter().collect();
     shown.sort_by_key(|p| p.severity);
     shown.truncate(limits::PROBLEMS_SHOWN);
     shown.sort_by_key(|p| p.place);
     for problem in shown {
-        let source = reading.sources.get(usize::from(problem.place.file));
+        let source = sources.get(usize::from(problem.place.file));
         let report = match source {
             Some(source) => one(problem, source, &renderer),
             None => format!("{}: {}", problem.severity, problem.what),
         };
         let _ = writeln!(out, "{report}\n");
     }
-    if let Some(more) = reading.problems.len().checked_sub(limits::PROBLEMS_SHOWN + 1) {
+    if let Some(more) = problems.len().checked_sub(limits::PROBLEMS_SHOWN + 1) {
         let _ = writeln!(out, "... and {} more problems like these\n", more + 1);
     }
-    if !reading.problems.is_empty() {
-        let _ = writeln!(out, "{}", sum(reading));
+    if !problems.is_empty() {
+        let _ = writeln!(out, "{}", sum(problems, sources));
     }
     out
 }
 
 /// `2 errors, 3 rows set aside, 1 note`.
-fn sum(reading: &Reading) -> String {
-    let count = |severity| reading.problems.iter().filter(|p| p.severity == severity).count();
+fn sum(problems: &[Problem], sources: &[Source]) -> String {
+    let count = |severity| problems.iter().filter(|p| p.severity == severity).count();
     let names = [
         (Severity::Error, "error", "errors"),
         (Severity::Aside, "row set aside", "rows set aside"),
@@ -61,7 +73,7 @@ fn sum(reading: &Reading) -> String {
         .filter(|(n, ..)| *n > 0)
         .map(|(n, one, many)| format!("{n} {}", if n == 1 { one } else { many }))
         .collect();
-    format!("{}: {}", reading.sources[0].name(), parts.join(", "))
+    format!("{}: {}", sources.first().map_or("", Source::name), parts.join(", "))
 }
 
 fn one(problem: &Problem, source: &Source, renderer: &Renderer) -> String {

@@ -1,0 +1,249 @@
+//! `weir lab`: experiments in virtual time. An experiment is a scenario (who is there, who says what
+//! to whom) with profiles (what the box between does), figures and claims; the binary carries those
+//! of the papers, and a folder or file of one's own runs alike.
+
+mod compare;
+mod show;
+
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use weir_lab::scenario::{self, Scenario};
+use weir_lab::{Outcome, library, outcome, run as runs, write, write_group};
+use weir_policy::Source;
+
+use crate::out::{Out, problem, say};
+use crate::{files, problems};
+
+#[derive(clap::Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// The experiments that this binary carries
+    List,
+    /// Run an experiment: a name, a group (survey, edge), a scenario file or its folder
+    Run(Run),
+    /// Set two runs, or two profiles of one, side by side
+    Compare(compare::Args),
+}
+
+#[derive(clap::Args)]
+struct Run {
+    /// Name, group, file or folder
+    what: String,
+    /// Only this profile
+    #[arg(long)]
+    profile: Option<String>,
+    /// Runs of each profile [default: what the scenario says]
+    #[arg(long, value_parser = crate::bench::within(1..=1_000))]
+    seeds: Option<u32>,
+    /// Where it runs
+    #[arg(long, value_enum, default_value_t = Driver::Virtual)]
+    driver: Driver,
+    /// Write the result as JSON to this file ("-": standard output, instead of the table)
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write every frame of a link of the first run here (LINK=FILE)
+    #[arg(long, value_name = "LINK=FILE")]
+    pcap: Option<String>,
+    /// Runs side by side [default: as many as there are cores]
+    #[arg(long, value_parser = crate::bench::within(1..=256))]
+    threads: Option<u32>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Driver {
+    /// In one process, under a virtual clock
+    Virtual,
+    /// In network namespaces
+    Live,
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    match &args.what {
+        What::List => list(),
+        What::Run(args) => run_all(args),
+        What::Compare(args) => compare::run(args),
+    }
+}
+
+fn list() -> ExitCode {
+    let mut out = Out::new();
+    let mut group = "";
+    for experiment in library::EXPERIMENTS {
+        if experiment.group != group {
+            group = experiment.group;
+            out.line(group);
+        }
+        let source = Source::new(experiment.name, experiment.scenario.to_owned());
+        let reading = scenario::read(source, &mut |_| Err(String::new()));
+        let scenario = reading.ok().and_then(|reading| reading.scenario);
+        let about = scenario.map_or_else(String::new, |scenario| scenario.about);
+        out.line(&format!("  {:<22} {about}", experiment.name));
+    }
+    out.end()
+}
+
+/// A scenario with its name.
+struct Named {
+    name: String,
+    scenario: Scenario,
+}
+
+fn run_all(args: &Run) -> ExitCode {
+    if args.driver == Driver::Live {
+        return problem("the live driver is not there yet: --driver virtual");
+    }
+    let found = match find(&args.what) {
+        Ok(found) => found,
+        Err(code) => return code,
+    };
+    let mut outcomes = Vec::new();
+    let is_group = found.len() > 1;
+    for named in &found {
+        match run_one(args, named) {
+            Ok(outcome) => outcomes.push(outcome),
+            Err(why) => return problem(&format!("{}: {why}", named.name)),
+        }
+    }
+    let failed: usize = outcomes.iter().map(Outcome::failed).sum();
+    let text = match (&outcomes[..], is_group) {
+        ([only], false) => write(only),
+        (all, _) => write_group(all),
+    };
+    let mut out = Out::new();
+    match args.json.as_deref() {
+        Some(file) if file.as_os_str() == "-" => out.text(&text),
+        file => {
+            if let Some(file) = file
+                && let Err(why) = whole(file, &text)
+            {
+                return problem(&why);
+            }
+            outcomes.iter().for_each(|outcome| show::outcome(&mut out, outcome));
+        }
+    }
+    let end = out.end();
+    if end != ExitCode::SUCCESS || failed == 0 { end } else { ExitCode::from(1) }
+}
+
+fn run_one(args: &Run, named: &Named) -> Result<Outcome, String> {
+    let scenario = &named.scenario;
+    let all: Vec<usize> = (0..scenario.profiles.len()).collect();
+    let profiles = match &args.profile {
+        None => all,
+        Some(name) => {
+            let at = scenario.profiles.iter().position(|profile| profile.name == *name);
+            let known: Vec<&str> = scenario.profiles.iter().map(|p| p.name.as_str()).collect();
+            vec![at.ok_or(format!("there is no profile {name}; there are {}", known.join(", ")))?]
+        }
+    };
+    let seeds = args.seeds.unwrap_or(scenario.seeds);
+    if let Some(words) = &args.pcap {
+        capture(words, scenario, profiles[0])?;
+    }
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = args.threads.map_or(threads, |threads| threads as usize);
+    let runs = runs::all(scenario, &profiles, seeds, threads, &progress(&named.name))?;
+    outcome::outcome(&named.name, scenario, &profiles, &runs, seeds)
+}
+
+/// Shows how far it is, where somebody looks.
+fn progress(name: &str) -> impl Fn(usize, usize) + Sync + use<> {
+    let (name, shown) = (name.to_owned(), AtomicUsize::new(0));
+    let looks = std::io::stderr().is_terminal();
+    move |done, of| {
+        if looks && shown.fetch_max(done, Ordering::Relaxed) < done {
+            #[expect(clippy::print_stderr, reason = "progress belongs to standard error")]
+            {
+                eprint!("\r{name}: {done} of {of} runs");
+                if done == of {
+                    eprint!("\r\x1b[K");
+                }
+            }
+        }
+    }
+}
+
+/// The scenarios of a name: what the binary carries, or a file.
+fn find(what: &str) -> Result<Vec<Named>, ExitCode> {
+    let carried = library::named(what);
+    if !carried.is_empty() {
+        let read = |e: library::Experiment| {
+            let source = Source::new(e.name, e.scenario.to_owned());
+            read(e.name, source, &mut |_| Err("it is not carried".to_owned()))
+        };
+        return carried.into_iter().map(read).collect();
+    }
+    let path = PathBuf::from(what);
+    let path = if path.is_dir() { path.join("scenario.toml") } else { path };
+    if !path.exists() {
+        let help = "weir lab list shows the names; or give a scenario file or its folder";
+        return Err(problem(&format!("there is no experiment \"{what}\": {help}")));
+    }
+    let bytes = files::read(&path, weir_units::limits::POLICY_BYTES)
+        .map_err(|why| problem(&format!("{}: {why}", path.display())))?;
+    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    let mut load = |name: &str| {
+        let bytes = files::read(&folder.join(name), weir_units::limits::POLICY_BYTES)?;
+        String::from_utf8(bytes).map_err(|_| "it is not text".to_owned())
+    };
+    let name = path.display().to_string();
+    let short = match path.file_name().is_some_and(|name| name == "scenario.toml") {
+        true => folder.file_name().map(|name| name.to_string_lossy().into_owned()),
+        false => path.file_stem().map(|name| name.to_string_lossy().into_owned()),
+    };
+    let named = read(&short.unwrap_or_default(), Source::new(name, bytes), &mut load)?;
+    Ok(vec![named])
+}
+
+fn read(name: &str, source: Source, load: &mut scenario::Load<'_>) -> Result<Named, ExitCode> {
+    let reading = scenario::read(source, load)
+        .map_err(|at| problem(&format!("{name}: it is not text: byte {at} is not UTF-8")))?;
+    problems::print_of(&reading.problems, std::slice::from_ref(&reading.source));
+    match reading.scenario {
+        Some(scenario) => Ok(Named { name: name.to_owned(), scenario }),
+        None => Err(ExitCode::from(1)),
+    }
+}
+
+/// Writes a file as a whole: somebody who interrupts finds the old one, or none.
+fn whole(path: &Path, text: &str) -> Result<(), String> {
+    let beside = path.with_extension("partly");
+    let written = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
+    written.map_err(|error| {
+        let _ = std::fs::remove_file(&beside);
+        format!("{}: {}", path.display(), files::why(&error))
+    })
+}
+
+/// Runs the first seed once more with a capture of one link.
+fn capture(words: &str, scenario: &Scenario, profile: usize) -> Result<(), String> {
+    let (link, file) = words.split_once('=').ok_or("write --pcap LINK=FILE")?;
+    let at = scenario.links.iter().position(|wire| wire.name == link);
+    let known: Vec<&str> = scenario.links.iter().map(|wire| wire.name.as_str()).collect();
+    let at = at.ok_or(format!("there is no link {link}; there are {}", known.join(", ")))?;
+    let mut built = runs::build(scenario, &scenario.profiles[profile], 1)?;
+    let out = std::fs::File::create(file).map_err(|e| format!("{file}: {}", files::why(&e)))?;
+    let mut writer = weir_io::PcapWriter::new(std::io::BufWriter::new(out))
+        .map_err(|e| format!("{file}: {e}"))?;
+    let (there, back) = built.links[at];
+    built.world.tap(
+        &[there, back],
+        Box::new(move |_, at, bytes| {
+            // a full disk shows when the file is looked at; the run itself goes on
+            let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+            let _ = writer.write(at, len, bytes);
+        }),
+    );
+    built.world.run_until(weir_units::Instant::ZERO + scenario.run);
+    say(&format!("{file}: the frames of {link}, both ways"));
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! Two runs side by side: what changed by more than the runs of one differ among themselves.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use weir_lab::{Figures, Outcome};
+
+use crate::files;
+use crate::out::{Out, problem};
+use crate::table::Table;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A result (written by --json), or a result and a profile of it: FILE@PROFILE
+    before: String,
+    /// Another
+    after: String,
+}
+
+/// Bytes of a result at most.
+const MOST: u64 = 256 << 20;
+
+pub(super) fn run(args: &Args) -> ExitCode {
+    let (before, after) = match (side(&args.before), side(&args.after)) {
+        (Ok(before), Ok(after)) => (before, after),
+        (Err(why), _) | (_, Err(why)) => return problem(&why),
+    };
+    let mut out = Out::new();
+    let mut table = Table::new(&["metric", &args.before, &args.after, "change", "is it one?"]);
+    for (key, a) in before.iter() {
+        let Some(b) = after.get(key) else { continue };
+        let spread = a.sd.unwrap_or(0.0) + b.sd.unwrap_or(0.0);
+        let change = b.mean - a.mean;
+        let word = if change == 0.0 {
+            "the same"
+        } else if change.abs() > 2.0 * spread {
+            "yes"
+        } else {
+            "within the spread"
+        };
+        let part = if a.mean == 0.0 { String::new() } else { percent(change / a.mean) };
+        let row = [format!("{:.4}", a.mean), format!("{:.4}", b.mean), part, word.to_owned()];
+        table.row(std::iter::once(key.to_owned()).chain(row).collect());
+    }
+    table.lines().iter().for_each(|line| out.line(line));
+    out.end()
+}
+
+fn percent(part: f64) -> String {
+    format!("{:+.1} %", 100.0 * part)
+}
+
+fn side(words: &str) -> Result<Figures, String> {
+    let (file, profile) = match words.rsplit_once('@') {
+        Some((file, profile)) => (file, Some(profile)),
+        None => (words, None),
+    };
+    let path = PathBuf::from(file);
+    let outcomes = read(&path).map_err(|why| format!("{file}: {why}"))?;
+    let [outcome] = &outcomes[..] else {
+        return Err(format!("{file}: it holds {} experiments; compare one", outcomes.len()));
+    };
+    let profile = profile.unwrap_or(&outcome.profile);
+    let known: Vec<&str> = outcome.each_profile().map(|(name, _)| name).collect();
+    let figures = outcome.figures(profile).cloned();
+    figures.ok_or(format!("{file}: there is no profile {profile}; there are {}", known.join(", ")))
+}
+
+fn read(path: &Path) -> Result<Vec<Outcome>, String> {
+    let bytes = files::read(path, MOST)?;
+    let text = String::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
+    weir_lab::read(&text)
+}

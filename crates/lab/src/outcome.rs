@@ -1,0 +1,79 @@
+//! From runs to what is written, shown and judged: the figures of each profile, the claims beside
+//! them, and a few series to look at.
+
+use crate::figures::{bins, figures};
+use crate::result::{Driver, Figure, Outcome, Series};
+use crate::run::Run;
+use crate::scenario::{self, Scenario};
+use crate::{Bound, Claim, Figures, Printed};
+
+/// What `runs` (by profile and seed) of the named profiles have shown.
+///
+/// # Errors
+/// A claim's bound cannot be read; in words.
+pub fn outcome(
+    name: &str,
+    scenario: &Scenario,
+    profiles: &[usize],
+    runs: &[Vec<Run>],
+    seeds: u32,
+) -> Result<Outcome, String> {
+    // a run of one profile is about that one; a run of several is about ours
+    let names: Vec<&str> = profiles.iter().map(|&p| scenario.profiles[p].name.as_str()).collect();
+    let main = if names.len() == 1 || !names.contains(&"weir") { names[0] } else { "weir" };
+    let mut outcome = Outcome::new(name, Driver::Virtual, seeds, main);
+    for (profile, runs) in names.iter().zip(runs) {
+        let mut all = Figures::default();
+        for (key, figure) in figures(scenario, runs) {
+            all.set(&key, Figure { mean: figure.mean, sd: Some(figure.sd) });
+        }
+        outcome.set(profile, all);
+    }
+    for (profile, runs) in names.iter().zip(runs) {
+        let Some(first) = runs.first() else { continue };
+        for (at, flow) in scenario.flows.iter().enumerate() {
+            let points = bins(scenario, first, &[at]).into_iter().enumerate();
+            let points = points.map(|(n, rate)| (time(scenario, n), rate)).collect();
+            let (x, y) = ("time (s)".to_owned(), "rate (Mbit/s)".to_owned());
+            outcome.series.set(&format!("{profile}.{}", flow.name), Series { x, y, points });
+        }
+    }
+    let claims: Result<Vec<Claim>, String> =
+        scenario.claims.iter().map(|claim| judgeable(scenario, claim)).collect();
+    outcome.judge(&claims?, None);
+    Ok(outcome)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a point of a plot")]
+fn time(scenario: &Scenario, bin: usize) -> f64 {
+    let from = scenario.measure.0.ns() as f64;
+    (from + scenario.bin.ns() as f64 * (bin as f64 + 0.5)) / 1e9
+}
+
+/// A claim of the scenario in the words of claims.
+fn judgeable(scenario: &Scenario, claim: &scenario::Claim) -> Result<Claim, String> {
+    use crate::scenario::Bound as B;
+    let key = |profile: usize| {
+        let profile = &scenario.profiles[profile].name;
+        let metric = &scenario.metrics[claim.metric].name;
+        if profile == "weir" { metric.clone() } else { format!("{profile}:{metric}") }
+    };
+    let ours = key(claim.profile);
+    let text = match &claim.bound {
+        B::AtMost(most) => format!("{ours} <= {most}"),
+        B::AtLeast(least) => format!("{ours} >= {least}"),
+        B::Near(near, within) => format!("{ours} within {within} of {near}"),
+        B::AtMostOf(other, part) => format!("{ours} <= {part} * {}", key(*other)),
+        B::AtLeastOf(other, part) => format!("{ours} >= {part} * {}", key(*other)),
+    };
+    let bound: Bound = text.parse()?;
+    let paper = (!claim.paper.is_empty()).then(|| Printed::Words(claim.paper.clone()));
+    Ok(Claim {
+        id: claim.id.clone(),
+        text: claim.text.clone(),
+        paper,
+        bound,
+        live: None,
+        pending: claim.pending.clone(),
+    })
+}
