@@ -185,6 +185,7 @@ impl Tree {
         successor: impl Fn(u32) -> u32,
         mut moved: impl FnMut(u32, &Label, usize),
     ) {
+        self.line_waits(now);
         self.line.set_rate(edit.rate, now);
         self.link = edit.link;
         // an earlier, larger tree may have left more room than the edit could know
