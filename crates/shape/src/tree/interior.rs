@@ -198,7 +198,10 @@ impl Interior {
     ) {
         let share = &mut node.share;
         if self.active > 1 {
-            self.v = self.v.wrapping_add(bytes.wrapping_mul(self.per_byte()));
+            // what a guarantee took is not what weights share: time stands still for it
+            if !next.owed {
+                self.v = self.v.wrapping_add(bytes.wrapping_mul(self.per_byte()));
+            }
         } else if before(self.v, share.s) {
             // a child that is alone takes virtual time along
             self.v = share.s;
