@@ -412,7 +412,8 @@ impl World {
     }
 
     /// What the leaves, and nodes at their ceilings, have sent in a window against the solver.
-    /// `part` of it may be wrong, or what the order costs at each end of the window. Returns by how many times the latter was wrong.
+    /// `part` of it may be wrong, or what the order costs at each end of the window. Returns the
+    /// largest error as a part of the latter.
     pub(crate) fn compare(&self, before: &Before, part: f64) -> Result<f64, TestCaseError> {
         let (want, at_ceiling) = self.solution(before);
         let slacks = self.slack(&want);
