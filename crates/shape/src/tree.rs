@@ -146,10 +146,7 @@ impl Tree {
             }
             _ => return Err((frame, Reason::QueueFull)),
         };
-        if self.waiting == 0 {
-            // the line was idle: no frame leaves before it came
-            self.line.wait(now);
-        }
+        self.line_waits(now);
         self.order.came(&label);
         self.waiting += 1;
         if was_silent {
@@ -299,9 +296,27 @@ impl Tree {
         }
     }
 
+    /// Nobody could send until `at`: what the line could have carried before is lost. Without this
+    /// it would be taken for a caller that polls late, who may catch up.
+    #[inline]
+    fn line_waits(&mut self, at: Instant) {
+        if !self.interiors.first().is_some_and(Interior::is_active) {
+            self.line.wait(at);
+        }
+    }
+
+    /// When the first of those is let go that wait for a ceiling.
+    fn let_go_at(&self) -> Option<Instant> {
+        let held = self.timer.first().map(|first| Instant::from_ns(first.key));
+        held.into_iter().chain(self.queues.next_at()).min()
+    }
+
     /// Nodes whose ceiling lets them again are children of their parents again.
     #[inline]
     fn let_go(&mut self, now: Instant) {
+        if let Some(at) = self.let_go_at().filter(|&at| at <= now) {
+            self.line_waits(at);
+        }
         while let Some(first) = self.timer.first().filter(|first| first.key <= now.ns()) {
             self.timer.pop();
             let node = &mut self.nodes[first.node as usize];
@@ -380,8 +395,7 @@ impl Tree {
         if self.interiors[LINK as usize].is_active() {
             return Some(free);
         }
-        let held = self.timer.first().map(|first| Instant::from_ns(first.key));
-        held.into_iter().chain(self.queues.next_at()).min().map(|at| free.max(at))
+        self.let_go_at().map(|at| free.max(at))
     }
 
     /// Bytes of memory that the nodes take, those of frames apart.

@@ -9,6 +9,12 @@ const FRACTION: u32 = 32;
 /// Bytes of a full frame with everything that a link may count.
 const FULL_FRAME: u64 = 1_538;
 
+/// The burst of a ceiling where none is told. A node loses what it cannot use while others' frames
+/// are on the line: two frames' worth of its own time, or a millisecond, make up for that.
+pub(crate) fn usual_burst(rate: Rate) -> Bytes {
+    Bytes::new(2 * FULL_FRAME).max(rate.bytes_in(Span::from_ms(1)))
+}
+
 /// A rate as the packet path uses it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ceiling {
@@ -30,10 +36,7 @@ impl Ceiling {
         // one byte at 8 bit/s takes a second; slower is as good as that
         let bits = rate.bps().max(8);
         let ns = (8_000_000_000u128 << FRACTION) / u128::from(bits);
-        // a node loses what it cannot use while others' frames are on the line: two frames' worth
-        // of its own time is enough to make up for that
-        let two_frames = rate.time_for(Bytes::new(2 * FULL_FRAME));
-        let burst = burst.map_or(two_frames.max(Span::from_ms(1)), |b| rate.time_for(b));
+        let burst = rate.time_for(burst.unwrap_or(usual_burst(rate)));
         Ceiling { ns_per_byte: u64::try_from(ns).unwrap_or(u64::MAX), burst }
     }
 

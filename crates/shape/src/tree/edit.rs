@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_packet::Label;
-use weir_units::{Instant, Rate};
+use weir_units::{Bytes, Instant, Rate};
 
-use super::ceiling::{Ceiling, Clock};
+use super::ceiling::{self, Ceiling, Clock};
 use super::heap::Heap;
 use super::interior::Interior;
 use super::kinds::{Child, sorted};
@@ -161,14 +161,18 @@ fn by_number(spec: &Spec) -> BTreeMap<u32, &NodeSpec> {
     spec.nodes.iter().map(|n| (n.number, n)).collect()
 }
 
-/// The ceiling that each node needs for itself: none where one above is as low.
+/// The ceiling that each node needs for itself: none where the line or the next one above allows no
+/// more in the long run, and no more at once.
 fn ceilings(spec: &Spec) -> BTreeMap<u32, Option<Rate>> {
-    let mut lowest: BTreeMap<u32, Rate> = BTreeMap::from([(LINK, spec.rate)]);
+    let line = (spec.rate, Bytes::ZERO);
+    let mut nearest: BTreeMap<u32, (Rate, Bytes)> = BTreeMap::new();
     let mut own = BTreeMap::new();
     for node in &spec.nodes {
-        let above = lowest.get(&node.parent).copied().unwrap_or(spec.rate);
-        lowest.insert(node.number, node.ceil.min(above));
-        own.insert(node.number, (node.ceil < above).then_some(node.ceil));
+        let above = nearest.get(&node.parent).copied().unwrap_or(line);
+        let burst = node.burst.unwrap_or(ceiling::usual_burst(node.ceil));
+        let is_needed = node.ceil < spec.rate && (node.ceil < above.0 || burst < above.1);
+        nearest.insert(node.number, if is_needed { (node.ceil, burst) } else { above });
+        own.insert(node.number, is_needed.then_some(node.ceil));
     }
     own
 }
@@ -185,6 +189,7 @@ impl Tree {
         successor: impl Fn(u32) -> u32,
         mut moved: impl FnMut(u32, &Label, usize),
     ) {
+        self.line_waits(now);
         self.line.set_rate(edit.rate, now);
         self.link = edit.link;
         // an earlier, larger tree may have left more room than the edit could know

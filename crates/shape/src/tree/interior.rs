@@ -34,27 +34,16 @@ pub(crate) struct Interior {
     per_byte: u64,
     /// Children that have something to send.
     active: u32,
-    /// The one of them, if there is one alone and it is known.
-    only: Only,
+    /// One alone: which, if it is known. Several: bytes of the frame that is on the line, for which
+    /// `v` has not moved on yet.
+    slot: Slot,
     kinds: Box<[Calendar]>,
     owed: Option<Box<Owed>>,
 }
 
-/// A child's number and 1; 0: none.
+/// A child's number and 1, or bytes; 0: none.
 #[derive(Clone, Copy, Debug, Default)]
-struct Only(u32);
-
-impl Only {
-    #[inline]
-    const fn some(number: u32) -> Only {
-        Only(number + 1)
-    }
-
-    #[inline]
-    const fn get(self) -> Option<u32> {
-        self.0.checked_sub(1)
-    }
-}
+struct Slot(u32);
 
 /// Which child is next.
 #[derive(Clone, Copy, Debug, Default)]
@@ -105,19 +94,17 @@ impl Interior {
             owed.wake(now, number, node, &mut dues[number as usize]);
         }
         if self.active == 1 {
-            self.only = Only::some(number);
+            self.slot = Slot(number + 1);
         } else if !node.share.flags.has(Flags::LISTED) {
             self.calendar(node.share.group).note(number, node);
         }
     }
 
-    /// The child that was alone gets company: its place counts again, and time is where it is.
+    /// The child that was alone gets company: its place counts again. Time is where it began its
+    /// last frame.
     fn is_joined(&mut self, nodes: &mut [Node]) {
-        let Some(number) = std::mem::take(&mut self.only).get() else { return };
+        let Some(number) = std::mem::take(&mut self.slot).0.checked_sub(1) else { return };
         let node = &mut nodes[number as usize];
-        if before(self.v, node.share.s) {
-            self.v = node.share.s;
-        }
         if !node.share.flags.has(Flags::LISTED) {
             self.calendar(node.share.group).note(number, node);
         }
@@ -126,7 +113,9 @@ impl Interior {
     /// The child that goes next; `None` when none has anything to send.
     #[inline]
     pub(crate) fn next(&mut self, now: Instant, nodes: &mut [Node], dues: &[Due]) -> Option<Next> {
-        if let Some(number) = self.only.get() {
+        if self.active > 1 {
+            self.move_on();
+        } else if let Some(number) = self.slot.0.checked_sub(1) {
             return Some(Next { number, taken: false, owed: false });
         }
         if let Some(owed) = &mut self.owed
@@ -198,7 +187,11 @@ impl Interior {
     ) {
         let share = &mut node.share;
         if self.active > 1 {
-            self.v = self.v.wrapping_add(bytes.wrapping_mul(self.per_byte()));
+            // what a guarantee took is not what weights share: time stands still for it
+            if !next.owed {
+                self.move_on();
+                self.slot = Slot(u32::try_from(bytes).unwrap_or(u32::MAX));
+            }
         } else if before(self.v, share.s) {
             // a child that is alone takes virtual time along
             self.v = share.s;
@@ -213,15 +206,27 @@ impl Interior {
             }
         }
         if !stays {
+            if self.active > 1 {
+                self.move_on();
+            }
             share.flags.clear(Flags::ACTIVE);
             self.active_weight -= share.weight;
             self.per_byte = 0;
             self.active -= 1;
-            self.only = Only::default();
+            self.slot = Slot::default();
         } else if self.active == 1 {
-            self.only = Only::some(next.number);
+            self.slot = Slot(next.number + 1);
         } else if next.taken {
             self.calendar(node.share.group).note(next.number, node);
+        }
+    }
+
+    /// The frame that was on the line has gone.
+    #[inline]
+    fn move_on(&mut self) {
+        let bytes = std::mem::take(&mut self.slot).0;
+        if bytes > 0 {
+            self.v = self.v.wrapping_add(u64::from(bytes).wrapping_mul(self.per_byte()));
         }
     }
 
