@@ -1,0 +1,315 @@
+//! A bound on figures, in words: comparisons in a chain, or one value near another.
+//!
+//! ```text
+//! fairness <= 0.02
+//! mean.ep1 >= mean.ep2 > mean.ep3
+//! mean.ep1 + mean.ep2 within 2% of 0.8 * sum
+//! goodput.* >= 0.98 * none:goodput.*
+//! ```
+//!
+//! Words stand apart by blanks. A key is a figure of our own profile unless another stands before a
+//! colon. A `*` stands for the same text in all keys; the bound must hold for each that the first
+//! such key finds, and for at least one.
+
+use serde::Deserialize;
+
+use super::{OURS, Printed};
+use crate::number::{show, stable};
+use crate::result::Figures;
+
+/// A bound on figures.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Bound {
+    first: Sum,
+    rest: Rest,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Rest {
+    Chain(Vec<(Order, Sum)>),
+    /// Not further away than this, or than this share of the other.
+    Near {
+        by: f64,
+        is_share: bool,
+        of: Sum,
+    },
+}
+
+type Sum = Vec<Product>;
+
+#[derive(Clone, Debug, PartialEq)]
+struct Product {
+    factor: f64,
+    key: Option<Key>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Key {
+    profile: String,
+    key: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Order {
+    Less,
+    AtMost,
+    Equal,
+    AtLeast,
+    More,
+}
+
+const ORDERS: [(&str, Order); 5] = [
+    ("<", Order::Less),
+    ("<=", Order::AtMost),
+    ("=", Order::Equal),
+    (">=", Order::AtLeast),
+    (">", Order::More),
+];
+
+/// What checking a bound gives.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Found {
+    pub(crate) holds: bool,
+    pub(crate) measured: Option<Printed>,
+    pub(crate) note: Option<String>,
+}
+
+/// One case: whether it holds, and how much room there is, as a share of what is compared.
+struct Case {
+    holds: bool,
+    room: f64,
+    measured: Printed,
+}
+
+impl Bound {
+    /// Whether the figures are within it; of several cases the worst is given.
+    pub(crate) fn check<'a>(&self, figures: &dyn Fn(&str) -> Option<&'a Figures>) -> Found {
+        let nothing = |why: String| Found { holds: false, measured: None, note: Some(why) };
+        let Some(pattern) = self.keys().find(|key| key.key.contains('*')) else {
+            return match self.case("", figures) {
+                Ok(Case { holds, measured, .. }) => {
+                    Found { holds, measured: Some(measured), note: None }
+                }
+                Err(missing) => nothing(missing),
+            };
+        };
+        let keys = figures(&pattern.profile).into_iter().flat_map(Figures::iter);
+        let mut worst: Option<(Case, &str)> = None;
+        for name in keys.filter_map(|(key, _)| matched(&pattern.key, key)) {
+            let case = match self.case(name, figures) {
+                Ok(case) => case,
+                Err(missing) => return nothing(missing),
+            };
+            let is_worse =
+                |(other, _): &(Case, &str)| (case.holds, case.room) < (other.holds, other.room);
+            if worst.as_ref().is_none_or(is_worse) {
+                worst = Some((case, name));
+            }
+        }
+        match worst {
+            Some((Case { holds, measured, .. }, name)) => {
+                Found { holds, measured: Some(measured), note: Some(format!("worst at {name}")) }
+            }
+            None => nothing(format!("not measured: {}", pattern.key)),
+        }
+    }
+
+    /// The profiles that it is about.
+    pub(crate) fn profiles(&self) -> impl Iterator<Item = &str> {
+        self.keys().map(|key| key.profile.as_str())
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.sums().flatten().filter_map(|product| product.key.as_ref())
+    }
+
+    fn sums(&self) -> impl Iterator<Item = &Sum> {
+        let rest: Vec<&Sum> = match &self.rest {
+            Rest::Chain(chain) => chain.iter().map(|(_, sum)| sum).collect(),
+            Rest::Near { of, .. } => vec![of],
+        };
+        std::iter::once(&self.first).chain(rest)
+    }
+
+    fn case<'a>(
+        &self,
+        name: &str,
+        figures: &dyn Fn(&str) -> Option<&'a Figures>,
+    ) -> Result<Case, String> {
+        let value = |sum: &Sum| {
+            sum.iter().try_fold(0.0, |all, product| {
+                Ok(all
+                    + product.factor
+                        * product.key.as_ref().map_or(Ok(1.0), |key| {
+                            let full = key.key.replace('*', name);
+                            let found =
+                                figures(&key.profile).and_then(|figures| figures.get(&full));
+                            found.map(|figure| figure.mean).ok_or(format!("not measured: {full}"))
+                        })?)
+            })
+        };
+        let values: Result<Vec<f64>, String> = self.sums().map(value).collect();
+        // to the digits that a file keeps: 0.25 is within 0.01 of 0.24
+        let values: Vec<f64> = values?.into_iter().map(stable).collect();
+        let (holds, room) = match &self.rest {
+            Rest::Chain(chain) => {
+                let steps = chain.iter().zip(values.windows(2));
+                let steps = steps.map(|((order, _), pair)| order.check(pair[0], pair[1]));
+                steps.fold((true, f64::INFINITY), |(all, least), (holds, room)| {
+                    (all && holds, least.min(room))
+                })
+            }
+            Rest::Near { by, is_share, .. } => {
+                let most = if *is_share { by * values[1].abs() } else { *by };
+                let away = (values[0] - values[1]).abs();
+                (stable(away) <= stable(most), share(most - away, values[0], values[1]))
+            }
+        };
+        Ok(Case { holds, room, measured: self.measured(&values) })
+    }
+
+    /// The one value that is measured, or all of them as they are compared.
+    fn measured(&self, values: &[f64]) -> Printed {
+        let is_measured = |sum: &Sum| sum.iter().any(|product| product.key.is_some());
+        let measured: Vec<f64> = self
+            .sums()
+            .zip(values)
+            .filter_map(|(sum, value)| is_measured(sum).then_some(*value))
+            .collect();
+        if let [only] = measured[..] {
+            return Printed::Number(only);
+        }
+        let parted = if matches!(self.rest, Rest::Near { .. }) { " of " } else { ", " };
+        let shown: Vec<String> = values.iter().map(|value| show(*value)).collect();
+        Printed::Words(shown.join(parted))
+    }
+}
+
+impl Order {
+    fn check(self, a: f64, b: f64) -> (bool, f64) {
+        match self {
+            Order::Less => (a < b, share(b - a, a, b)),
+            Order::AtMost => (a <= b, share(b - a, a, b)),
+            #[expect(clippy::float_cmp, reason = "counts that must be the same")]
+            Order::Equal => (a == b, -share((a - b).abs(), a, b)),
+            Order::AtLeast => (a >= b, share(a - b, a, b)),
+            Order::More => (a > b, share(a - b, a, b)),
+        }
+    }
+}
+
+fn share(room: f64, a: f64, b: f64) -> f64 {
+    room / a.abs().max(b.abs()).max(f64::MIN_POSITIVE)
+}
+
+/// What the `*` of a pattern stands for in a key.
+fn matched<'k>(pattern: &str, key: &'k str) -> Option<&'k str> {
+    let (before, after) = pattern.split_once('*')?;
+    key.strip_prefix(before)?.strip_suffix(after).filter(|name| !name.is_empty())
+}
+
+impl TryFrom<String> for Bound {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Bound, String> {
+        text.parse()
+    }
+}
+
+impl std::str::FromStr for Bound {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Bound, String> {
+        let mut words = text.split_whitespace().peekable();
+        let mut first = None;
+        let mut chain = Vec::new();
+        let mut order = None;
+        loop {
+            let sum = sum(&mut words).map_err(|why| format!("\"{text}\": {why}"))?;
+            match order {
+                None => first = Some(sum),
+                Some(order) => chain.push((order, sum)),
+            }
+            let Some(word) = words.next() else { break };
+            if word == "within" && chain.is_empty() {
+                let near = near(&mut words).map_err(|why| format!("\"{text}\": {why}"))?;
+                return Bound::with(first, near, text);
+            }
+            let found = ORDERS.iter().find(|(sign, _)| *sign == word).map(|(_, order)| *order);
+            let expected = "expected one of < <= = >= > within";
+            order = Some(found.ok_or(format!("\"{text}\": \"{word}\": {expected}"))?);
+        }
+        if chain.is_empty() {
+            return Err(format!("\"{text}\": compares with nothing"));
+        }
+        Bound::with(first, Rest::Chain(chain), text)
+    }
+}
+
+impl Bound {
+    fn with(first: Option<Sum>, rest: Rest, text: &str) -> Result<Bound, String> {
+        let bound = Bound { first: first.unwrap_or_default(), rest };
+        let compares = bound.keys().next().is_some();
+        compares.then_some(bound).ok_or(format!("\"{text}\": compares no figure"))
+    }
+}
+
+type Words<'w> = std::iter::Peekable<std::str::SplitWhitespace<'w>>;
+
+fn near(words: &mut Words) -> Result<Rest, String> {
+    let word = words.next().unwrap_or_default();
+    let (digits, is_share) = word.strip_suffix('%').map_or((word, false), |rest| (rest, true));
+    let by = number(digits).ok_or(format!("\"{word}\" is no distance, expected 0.01 or 1%"))?;
+    let by = if is_share { by / 100.0 } else { by };
+    match words.next() {
+        Some("of") => {}
+        _ => return Err("\"of\" is missing after the distance".to_owned()),
+    }
+    let of = sum(words)?;
+    match words.next() {
+        None => Ok(Rest::Near { by, is_share, of }),
+        Some(word) => Err(format!("\"{word}\": nothing may follow")),
+    }
+}
+
+fn sum(words: &mut Words) -> Result<Sum, String> {
+    let mut sum = vec![product(words)?];
+    while words.next_if_eq(&"+").is_some() {
+        sum.push(product(words)?);
+    }
+    Ok(sum)
+}
+
+fn product(words: &mut Words) -> Result<Product, String> {
+    let word = words.next().ok_or("a figure or a number is missing at the end")?;
+    let Some(factor) = number(word) else {
+        return Ok(Product { factor: 1.0, key: Some(key(word)?) });
+    };
+    if words.next_if_eq(&"*").is_none() {
+        return Ok(Product { factor, key: None });
+    }
+    let word = words.next().ok_or("a figure is missing after \"*\"")?;
+    Ok(Product { factor, key: Some(key(word)?) })
+}
+
+fn number(word: &str) -> Option<f64> {
+    let digit = word.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit());
+    word.parse().ok().filter(|number: &f64| digit && number.is_finite())
+}
+
+fn key(word: &str) -> Result<Key, String> {
+    let (profile, key) = word.split_once(':').unwrap_or((OURS, word));
+    let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let right = key.starts_with(|c: char| c.is_ascii_alphabetic())
+        && key.matches('*').count() <= 1
+        && key.chars().all(|c| fits(c) || c == '*')
+        && !profile.is_empty()
+        && profile.chars().all(fits);
+    let key = Key { profile: profile.to_owned(), key: key.to_owned() };
+    right.then_some(key).ok_or(format!("\"{word}\" is neither a figure nor a number"))
+}
+
+#[cfg(test)]
+#[path = "bound_tests.rs"]
+mod tests;
