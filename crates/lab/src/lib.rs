@@ -2,14 +2,20 @@
 #![forbid(unsafe_code)]
 
 mod claim;
+mod compare;
+mod grid;
 pub mod metrics;
 mod named;
 mod number;
 mod result;
+mod summary;
 
 pub use claim::{Bound, Claim, Expected, Holds, Judged, Printed};
+pub use compare::{Comparison, Difference};
+pub use grid::Grid;
 pub use named::Named;
 pub use result::{
     Driver, Extreme, Figure, Figures, Outcome, Profile, Series, over_seeds, read, write,
     write_group,
 };
+pub use summary::{summary, tally};
