@@ -1,6 +1,6 @@
-//! `weir lab`: experiments in virtual time. An experiment is a scenario (who is there, who says what
-//! to whom) with profiles (what the box between does), figures and claims; the binary carries those
-//! of the papers, and a folder or file of one's own runs alike.
+//! `weir lab`: experiments in virtual time. An experiment is a scenario (who is there, who says
+//! what to whom) with profiles (what the box between does), figures and claims; the binary carries
+//! those of the papers, and a folder or file of one's own runs alike.
 
 mod compare;
 mod show;

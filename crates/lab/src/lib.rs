@@ -1,7 +1,10 @@
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod claim;
+mod compare;
 pub mod figures;
+mod grid;
 pub mod library;
 pub mod metrics;
 mod named;
@@ -10,10 +13,14 @@ pub mod outcome;
 mod result;
 pub mod run;
 pub mod scenario;
+mod summary;
 
 pub use claim::{Bound, Claim, Expected, Holds, Judged, Printed};
+pub use compare::{Comparison, Difference};
+pub use grid::Grid;
 pub use named::Named;
 pub use result::{
     Driver, Extreme, Figure, Figures, Outcome, Profile, Series, over_seeds, read, write,
     write_group,
 };
+pub use summary::{summary, tally};

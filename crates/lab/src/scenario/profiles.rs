@@ -1,5 +1,5 @@
-//! What the boxes do: a policy for the engine, or nothing (then a box is a wire). A profile may also
-//! change what is said of links: a provider's queue, say.
+//! What the boxes do: a policy for the engine, or nothing (then a box is a wire). A profile may
+//! also change what is said of links: a provider's queue, say.
 
 use weir_policy::reader::Entry;
 use weir_policy::{Place, Plan, Problems, Severity, Source};
