@@ -3,6 +3,7 @@
 //! instructions (`cargo x bench --count`), which no neighbour can touch.
 
 mod classify;
+mod lab;
 mod policy;
 mod sched;
 
@@ -31,6 +32,8 @@ enum What {
     Sched(sched::Args),
     /// Reading and checking a policy with its table of subscribers
     Policy(policy::Args),
+    /// The laboratory: how much faster than life, and frames a second
+    Lab(lab::Args),
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
@@ -38,6 +41,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         What::Classify(args) => classify::run(args),
         What::Sched(args) => sched::run(args),
         What::Policy(args) => policy::run(args),
+        What::Lab(args) => lab::run(args),
     }
 }
 

@@ -35,7 +35,7 @@ pub fn outcome(
             let points = bins(scenario, first, &[at]).into_iter().enumerate();
             let points = points.map(|(n, rate)| (time(scenario, n), rate)).collect();
             let (x, y) = ("time (s)".to_owned(), "rate (Mbit/s)".to_owned());
-            outcome.series.set(&format!("{profile}.{}", flow.name), Series { x, y, points });
+            outcome.series.set(format!("{profile}.{}", flow.name), Series { x, y, points });
         }
     }
     let claims: Result<Vec<Claim>, String> =

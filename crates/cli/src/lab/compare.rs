@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use weir_lab::{Figures, Outcome};
+use weir_lab::{Comparison, Figures, Grid, Outcome};
 
 use crate::files;
 use crate::out::{Out, problem};
-use crate::table::Table;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -26,28 +25,13 @@ pub(super) fn run(args: &Args) -> ExitCode {
         (Err(why), _) | (_, Err(why)) => return problem(&why),
     };
     let mut out = Out::new();
-    let mut table = Table::new(&["metric", &args.before, &args.after, "change", "is it one?"]);
-    for (key, a) in before.iter() {
-        let Some(b) = after.get(key) else { continue };
-        let spread = a.sd.unwrap_or(0.0) + b.sd.unwrap_or(0.0);
-        let change = b.mean - a.mean;
-        let word = if change == 0.0 {
-            "the same"
-        } else if change.abs() > 2.0 * spread {
-            "yes"
-        } else {
-            "within the spread"
-        };
-        let part = if a.mean == 0.0 { String::new() } else { percent(change / a.mean) };
-        let row = [format!("{:.4}", a.mean), format!("{:.4}", b.mean), part, word.to_owned()];
-        table.row(std::iter::once(key.to_owned()).chain(row).collect());
-    }
-    table.lines().iter().for_each(|line| out.line(line));
+    let comparison = Comparison::of(&before, &after);
+    let grid = Grid::differences(&comparison, &args.before, &args.after);
+    grid.lines().iter().for_each(|line| out.line(line));
+    let (beyond, all) = (comparison.beyond(), comparison.differences.len());
+    out.line("");
+    out.line(&format!("{beyond} of {all} figures differ by more than runs of one differ"));
     out.end()
-}
-
-fn percent(part: f64) -> String {
-    format!("{:+.1} %", 100.0 * part)
 }
 
 fn side(words: &str) -> Result<Figures, String> {
