@@ -7,6 +7,7 @@ mod grid;
 pub mod metrics;
 mod named;
 mod number;
+pub mod plot;
 mod result;
 mod summary;
 
