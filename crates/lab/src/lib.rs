@@ -8,6 +8,7 @@ pub mod metrics;
 mod named;
 mod number;
 pub mod plot;
+mod report;
 mod result;
 mod summary;
 
@@ -15,6 +16,7 @@ pub use claim::{Bound, Claim, Expected, Holds, Judged, Printed};
 pub use compare::{Comparison, Difference};
 pub use grid::Grid;
 pub use named::Named;
+pub use report::{Block, Drawing, Kind, Logarithm, Report, Section};
 pub use result::{
     Driver, Extreme, Figure, Figures, Outcome, Profile, Series, over_seeds, read, write,
     write_group,

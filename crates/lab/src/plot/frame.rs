@@ -109,7 +109,7 @@ pub(crate) fn at(place: f64) -> String {
 }
 
 /// Text without meaning to HTML.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -7,6 +7,7 @@ mod frame;
 mod lines;
 
 pub use axis::{Axis, Scale};
+pub(crate) use frame::escaped;
 
 use crate::result::Figure;
 
