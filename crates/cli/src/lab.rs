@@ -3,6 +3,7 @@
 //! those of the papers, and a folder or file of one's own runs alike.
 
 mod compare;
+mod report;
 mod show;
 
 use std::io::IsTerminal as _;
@@ -32,6 +33,8 @@ enum What {
     Run(Run),
     /// Set two runs, or two profiles of one, side by side
     Compare(compare::Args),
+    /// One page of HTML of results that --json has written: claims, plots, all figures
+    Report(report::Args),
 }
 
 #[derive(clap::Args)]
@@ -50,6 +53,9 @@ struct Run {
     /// Write the result as JSON to this file ("-": standard output, instead of the table)
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write one page of HTML with claims, plots and all figures into this folder
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
     /// Write every frame of a link of the first run here (LINK=FILE)
     #[arg(long, value_name = "LINK=FILE")]
     pcap: Option<String>,
@@ -71,6 +77,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         What::List => list(),
         What::Run(args) => run_all(args),
         What::Compare(args) => compare::run(args),
+        What::Report(args) => report::run(args),
     }
 }
 
@@ -118,6 +125,12 @@ fn run_all(args: &Run) -> ExitCode {
         ([only], false) => write(only),
         (all, _) => write_group(all),
     };
+    if let Some(folder) = &args.report {
+        let texts: Vec<String> = found.iter().map(|named| named.scenario.about.clone()).collect();
+        if let Err(why) = report::into(folder, &args.what, &outcomes, &texts) {
+            return problem(&why);
+        }
+    }
     let mut out = Out::new();
     match args.json.as_deref() {
         Some(file) if file.as_os_str() == "-" => out.text(&text),

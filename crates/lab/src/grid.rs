@@ -63,7 +63,7 @@ impl Grid {
     /// Every claim with its verdict.
     #[must_use]
     pub fn claims(claims: &[Judged]) -> Grid {
-        let mut grid = Grid::new(3, &["verdict", "claim", "says", "paper", "ours"]);
+        let mut grid = Grid::new(5, &["verdict", "claim", "says", "paper", "ours"]);
         for claim in claims {
             let note = claim.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
             let shown = |printed: &Option<Printed>| {

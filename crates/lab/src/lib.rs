@@ -10,6 +10,8 @@ pub mod metrics;
 mod named;
 mod number;
 pub mod outcome;
+pub mod plot;
+mod report;
 mod result;
 pub mod run;
 pub mod scenario;
@@ -19,6 +21,7 @@ pub use claim::{Bound, Claim, Expected, Holds, Judged, Printed};
 pub use compare::{Comparison, Difference};
 pub use grid::Grid;
 pub use named::Named;
+pub use report::{Block, Drawing, Kind, Logarithm, Report, Section};
 pub use result::{
     Driver, Extreme, Figure, Figures, Outcome, Profile, Series, over_seeds, read, write,
     write_group,

@@ -5,7 +5,7 @@ use crate::figures::{bins, figures};
 use crate::result::{Driver, Figure, Outcome, Series};
 use crate::run::Run;
 use crate::scenario::{self, Scenario};
-use crate::{Bound, Claim, Figures, Printed};
+use crate::{Bound, Claim, Drawing, Expected, Figures, Kind, Printed};
 
 /// What `runs` (by profile and seed) of the named profiles have shown.
 ///
@@ -76,4 +76,35 @@ fn judgeable(scenario: &Scenario, claim: &scenario::Claim) -> Result<Claim, Stri
         live: None,
         pending: claim.pending.clone(),
     })
+}
+
+/// What is drawn of an outcome where nobody says otherwise: bars for figures that there are several
+/// cases of, and what each profile gave to whom over time.
+#[must_use]
+pub fn drawn(outcome: &Outcome) -> Expected {
+    let mut families: Vec<&str> = Vec::new();
+    let keys = outcome.each_profile().flat_map(|(_, figures)| figures.iter().map(|(key, _)| key));
+    for family in keys.filter_map(|key| key.split_once('.').map(|(family, _)| family)) {
+        if !families.contains(&family) {
+            families.push(family);
+        }
+    }
+    let drawing = |kind, title: String, of: String, y: &str| Drawing {
+        kind,
+        title,
+        of,
+        x: String::new(),
+        y: y.to_owned(),
+        log: None,
+        profiles: Vec::new(),
+    };
+    let bars = families.iter().map(|family| {
+        let title = format!("{}, by case and profile", family.replace('_', " "));
+        drawing(Kind::Bars, title, format!("{family}.*"), family)
+    });
+    let lines = outcome.each_profile().map(|(profile, _)| {
+        let title = format!("Who has how much over time: {profile}, the first seed");
+        drawing(Kind::Lines, title, format!("{profile}.*"), "")
+    });
+    Expected { plots: bars.chain(lines).collect(), ..Expected::default() }
 }

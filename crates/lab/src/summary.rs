@@ -5,7 +5,7 @@ use crate::grid::Grid;
 use crate::result::Outcome;
 
 /// Profiles that stand beside each other before the table goes on below.
-const ABREAST: usize = 5;
+pub(crate) const ABREAST: usize = 5;
 
 /// An outcome for the terminal: figures beside those of the paper, then the claims.
 #[must_use]

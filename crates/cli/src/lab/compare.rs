@@ -50,7 +50,7 @@ fn side(words: &str) -> Result<Figures, String> {
     figures.ok_or(format!("{file}: there is no profile {profile}; there are {}", known.join(", ")))
 }
 
-fn read(path: &Path) -> Result<Vec<Outcome>, String> {
+pub(super) fn read(path: &Path) -> Result<Vec<Outcome>, String> {
     let bytes = files::read(path, MOST)?;
     let text = String::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
     weir_lab::read(&text)

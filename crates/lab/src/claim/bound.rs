@@ -204,7 +204,7 @@ fn share(room: f64, a: f64, b: f64) -> f64 {
 }
 
 /// What the `*` of a pattern stands for in a key.
-fn matched<'k>(pattern: &str, key: &'k str) -> Option<&'k str> {
+pub(crate) fn matched<'k>(pattern: &str, key: &'k str) -> Option<&'k str> {
     let (before, after) = pattern.split_once('*')?;
     key.strip_prefix(before)?.strip_suffix(after).filter(|name| !name.is_empty())
 }

@@ -9,8 +9,10 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use bound::Bound;
+pub(crate) use bound::matched;
 
 use crate::number::{show, stable};
+use crate::report::Drawing;
 use crate::result::{Driver, Outcome};
 
 /// What is expected of an experiment: the text of its `expected.toml`.
@@ -23,6 +25,9 @@ pub struct Expected {
     /// What is claimed.
     #[serde(default, rename = "claim")]
     pub claims: Vec<Claim>,
+    /// What the report draws.
+    #[serde(default, rename = "plot")]
+    pub plots: Vec<Drawing>,
 }
 
 impl Expected {
