@@ -13,7 +13,7 @@ use weir_packet::{Build, Side};
 use weir_policy::Plan;
 
 use crate::out::{Out, problem};
-use crate::{explain, files, problems, replay};
+use crate::{explain, files, lab, problems, replay};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -73,9 +73,16 @@ fn tour(folder: &Path, out: &mut Out) -> Result<(), String> {
     typed(out, &format!("weir replay {} --policy {}", evening.display(), home.display()));
     out.flush();
     let bare = HOME.find("\n# Calls").map_or(HOME, |end| &HOME[..end]);
-    let bare = files::policy(&write("no-classes.toml", bare.as_bytes())?)?;
+    let bare = format!("{bare}\n[class.\"/all\"]\nmatch = \"any\"\nqueue = \"fifo\"\n");
+    let bare = files::policy(&write("one-queue.toml", bare.as_bytes())?)?;
     let bare = bare.plans.first().ok_or("the demo's policy is at fault")?;
     evening_replayed(&evening, bare, &reading.plans[plan], out)?;
+
+    title(out, "4. Before it meets users: the same line with real TCP, without weir, with fair");
+    out.line("   queueing alone, and with classes for calls and games");
+    typed(out, &format!("weir lab run home --report {}", folder.display()));
+    out.flush();
+    lab::rehearse("home", folder, out)?;
 
     out.line("");
     out.line(&format!(
@@ -166,7 +173,7 @@ fn evening_replayed(evening: &Path, bare: &Plan, plan: &Plan, out: &mut Out) -> 
         ("backup up, rate", &lines[2].rates, "mbit/s"),
         ("backup up, delay", &lines[2].delays, "ms"),
         ("call up, delay", &lines[1].delays, "ms"),
-        ("with no classes", &together[0].delays, "ms"),
+        ("in one queue", &together[0].delays, "ms"),
         ("downlink, rate", &lines[3].rates, "mbit/s"),
     ] {
         out.line(&bars(name, values, unit));
@@ -182,7 +189,7 @@ fn evening_replayed(evening: &Path, bare: &Plan, plan: &Plan, out: &mut Out) -> 
     };
     out.line("");
     out.line(&format!(
-        "With no classes the call waits in one queue with the backup, up to {}, and loses with it",
+        "In one queue with the backup the call waits up to {}, and loses with it",
         longest(&without, "/")
     ));
     out.line(&format!(

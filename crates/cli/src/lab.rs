@@ -168,6 +168,21 @@ fn run_one(args: &Run, named: &Named) -> Result<Outcome, String> {
     outcome::outcome(&named.name, scenario, &profiles, &runs, seeds)
 }
 
+/// Runs an experiment that the binary carries, prints what came out and writes its report.
+pub(crate) fn rehearse(name: &str, folder: &Path, out: &mut Out) -> Result<(), String> {
+    let found = find(name).map_err(|_| format!("{name} is at fault"))?;
+    for Named { name, scenario } in &found {
+        let profiles: Vec<usize> = (0..scenario.profiles.len()).collect();
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let seeds = scenario.seeds;
+        let runs = runs::all(scenario, &profiles, seeds, threads, &progress(name))?;
+        let outcome = outcome::outcome(name, scenario, &profiles, &runs, seeds)?;
+        show::outcome(out, &outcome);
+        report::into(folder, name, &[outcome], std::slice::from_ref(&scenario.about))?;
+    }
+    Ok(())
+}
+
 /// Shows how far it is, where somebody looks.
 fn progress(name: &str) -> impl Fn(usize, usize) + Sync + use<> {
     let (name, shown) = (name.to_owned(), AtomicUsize::new(0));

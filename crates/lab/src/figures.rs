@@ -1,8 +1,6 @@
 //! From what runs have shown to the figures that a scenario asks for: each per run, then its mean
 //! and deviation over the runs.
 
-use std::collections::BTreeMap;
-
 use weir_units::Span;
 
 use crate::metrics::{cov, deviation, jain, late, mean, percentile, voice};
@@ -21,11 +19,12 @@ pub struct Figure {
 /// Frames per second of a G.729 call, and what its codec and packets take before the network.
 const G729_MS: f64 = 25.0;
 
-/// The figures of one profile, by metric; those that nothing can be said about are left out.
+/// The figures of one profile in the order of the metrics; those that nothing can be said about
+/// are left out.
 #[must_use]
-pub fn figures(scenario: &Scenario, runs: &[Run]) -> BTreeMap<String, Figure> {
+pub fn figures(scenario: &Scenario, runs: &[Run]) -> Vec<(String, Figure)> {
     let mut by_run: Vec<Vec<Option<f64>>> = Vec::new();
-    let mut figures = BTreeMap::new();
+    let mut figures = Vec::new();
     for metric in &scenario.metrics {
         let over_runs = |of: usize| -> Vec<f64> { by_run[of].iter().copied().flatten().collect() };
         let values: Vec<Option<f64>> = match &metric.kind {
@@ -39,7 +38,7 @@ pub fn figures(scenario: &Scenario, runs: &[Run]) -> BTreeMap<String, Figure> {
         };
         let known: Vec<f64> = values.iter().copied().flatten().collect();
         if let (Some(mean), Some(sd)) = (mean(&known), deviation(&known)) {
-            figures.insert(metric.name.clone(), Figure { mean, sd });
+            figures.push((metric.name.clone(), Figure { mean, sd }));
         }
         by_run.push(values);
     }

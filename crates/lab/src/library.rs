@@ -21,9 +21,12 @@ macro_rules! experiment {
     };
 }
 
-/// All of them, in the order of the papers.
-pub const EXPERIMENTS: &[Experiment] =
-    &[experiment!("survey", "survey-basic"), experiment!("survey", "survey-delays")];
+/// All of them: our own, then those of the papers in their order.
+pub const EXPERIMENTS: &[Experiment] = &[
+    experiment!("demo", "home"),
+    experiment!("survey", "survey-basic"),
+    experiment!("survey", "survey-delays"),
+];
 
 /// The experiments of a name: one, or those of a group.
 #[must_use]
