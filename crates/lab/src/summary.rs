@@ -91,6 +91,15 @@ mod tests {
     }
 
     #[test]
+    fn many_profiles_go_on_below() {
+        let mut outcome = Outcome::new("x", Driver::Virtual, 1, "weir");
+        (0..6).for_each(|at| outcome.set(&format!("p{at}"), over_seeds(&[vec![("a", 1.0)]])));
+        let lines = summary(&outcome, &Expected::default());
+        assert_eq!(lines.iter().filter(|line| line.starts_with("figure")).count(), 2);
+        assert_eq!(lines[0], "x: virtual driver, one seed");
+    }
+
+    #[test]
     fn two_profiles_side_by_side() {
         let outcome = outcome();
         let none = outcome.figures("none").unwrap();

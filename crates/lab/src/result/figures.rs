@@ -40,7 +40,7 @@ pub fn over_seeds<K: AsRef<str>>(runs: &[Vec<(K, f64)>]) -> Figures {
         let key = key.as_ref();
         let of = |run: &Vec<(K, f64)>| {
             let found = run.iter().find(|(other, _)| other.as_ref() == key);
-            found.map(|(_, number)| *number).filter(|number| number.is_finite())
+            found.map(|(_, number)| *number)
         };
         let numbers: Option<Vec<f64>> = runs.iter().map(of).collect();
         let Some(numbers) = numbers else { continue };
