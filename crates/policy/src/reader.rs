@@ -109,12 +109,7 @@ impl<'t> Entry<'t> {
     }
 
     /// The text that this value is.
-    pub fn text(
-        &self,
-        name: &str,
-        expected: &str,
-        problems: &mut Problems,
-    ) -> Option<&'t str> {
+    pub fn text(&self, name: &str, expected: &str, problems: &mut Problems) -> Option<&'t str> {
         let text = self.value.as_str();
         if text.is_none() {
             self.wrong_kind(name, expected, problems);

@@ -181,32 +181,51 @@ impl Tree {
 
     /// Takes the frame that is next, if the line is free at `now` and somebody may send.
     pub fn pop(&mut self, now: Instant) -> Option<Waiting> {
-        let at = self.choose(now)?;
-        self.take(at)
+        let mut place = [0];
+        let chosen = self.choose(now, &mut place);
+        place[..chosen].first().and_then(|&at| self.take(at))
     }
 
     /// Takes up to `most` frames, as [`Tree::pop`] would one after the other, and hands them out.
     pub fn pop_burst(&mut self, now: Instant, most: usize, mut out: impl FnMut(Waiting)) {
         let mut places = [0; BURST_FRAMES];
-        let mut chosen = 0;
-        for place in places.iter_mut().take(most) {
-            let Some(at) = self.choose(now) else { break };
-            *place = at;
-            chosen += 1;
-        }
+        let chosen = self.choose(now, &mut places[..most.min(BURST_FRAMES)]);
         let places = &places[..chosen];
         places.iter().for_each(|&at| self.queues.store.expect(at));
         places.iter().filter_map(|&at| self.take(at)).for_each(&mut out);
     }
 
-    /// The place of the frame that leaves now; everyone on its way has sent it.
-    fn choose(&mut self, now: Instant) -> Option<u32> {
+    /// The places of the frames that leave now, as many as `places` has room for; everyone on their
+    /// ways has sent them. Returns how many.
+    fn choose(&mut self, now: Instant, places: &mut [u32]) -> usize {
         if self.waiting == 0 || !self.line.is_free(now) {
-            return None;
+            return 0;
         }
+        // whoever is held from now on is held beyond now, so it is enough to look once
         self.let_go(now);
+        // a caller that polls late loses no time, up to a bound that keeps the burst small
+        let from = now - CATCH_UP;
+        self.line.wait(from);
+        let room = self.line.room(now);
+        let (mut sent, mut chosen) = (Bytes::ZERO, 0);
+        for place in places {
+            if sent >= room {
+                break;
+            }
+            let Some((at, cost)) = self.choose_one(now) else { break };
+            *place = at;
+            sent += cost;
+            chosen += 1;
+        }
+        self.line.send(from, sent);
+        chosen
+    }
+
+    /// The place of the frame that is next, and what it costs.
+    #[inline]
+    fn choose_one(&mut self, now: Instant) -> Option<(u32, Bytes)> {
         let link = self.link;
-        let (at, known, depth, is_empty) = loop {
+        loop {
             let (leaf, depth) = self.descend(now)?;
             let node = &mut self.nodes[leaf as usize];
             let parent = node.parent;
@@ -215,23 +234,18 @@ impl Tree {
                 (self.queues.store.pop(&mut node.chain), node.chain.is_empty())
             } else {
                 let popped = self.queues.pop(now, leaf, node, |frame| frame.cost(link).get());
-                self.waiting -= (before - node.chain.frames()) as usize;
-                self.waiting += usize::from(popped.is_some());
                 (popped, self.queues.ready(leaf, node) == 0)
             };
+            self.waiting -= (before - node.chain.frames()) as usize;
             if let Some((at, known)) = popped {
                 self.look_ahead(parent);
-                break (at, known, depth, is_empty);
+                let cost = known.cost(link);
+                self.account(now, depth, cost, is_empty);
+                return Some((at, cost));
             }
             // it lost its last frame to others, or to queue management
             self.account(now, depth, Bytes::ZERO, true);
-        };
-        let cost = known.cost(link);
-        self.account(now, depth, cost, is_empty);
-        self.waiting -= 1;
-        // a caller that polls late loses no time, up to a bound that keeps the burst small
-        self.line.send(self.line.free_at().max(now - CATCH_UP), cost);
-        Some(at)
+        }
     }
 
     /// A frame that queue management dropped since the last call, to be given back.
@@ -283,20 +297,33 @@ impl Tree {
             let next = self.way[at % WAY];
             let node = &mut self.nodes[next.number as usize];
             let mut stays = !is_empty;
-            if node.has_ceiling() {
-                let (ceiling, clock) = &mut self.ceilings[next.number as usize];
-                let held = ceiling.send(clock, now, cost.get());
-                // one that has nothing more to send finds out later whether it may
-                if let Some(until) = held.filter(|_| stays) {
-                    node.share.flags.set(Flags::HELD);
-                    self.timer.push(Entry { key: until.ns(), node: next.number });
-                    stays = false;
-                }
+            if node.has_clock() {
+                stays = self.clocks_go_on(now, next.number, cost, stays);
             }
+            let node = &mut self.nodes[next.number as usize];
             let interior = &mut self.interiors[node.parent as usize];
-            interior.sent(now, next, node, &mut self.dues, cost.get(), stays);
+            interior.sent(next, node, cost.get(), stays);
             is_empty = !interior.is_active();
         }
+    }
+
+    /// A node with a clock, of a ceiling or of a guarantee, has sent. Returns whether it may send
+    /// more now.
+    fn clocks_go_on(&mut self, now: Instant, number: u32, cost: Bytes, stays: bool) -> bool {
+        let flags = &mut self.nodes[number as usize].share.flags;
+        if flags.has(Flags::OWED) {
+            self.dues[number as usize].sent(now, cost.get());
+        }
+        if !flags.has(Flags::CEILING) {
+            return stays;
+        }
+        let (ceiling, clock) = &mut self.ceilings[number as usize];
+        let held = ceiling.send(clock, now, cost.get());
+        // one that has nothing more to send finds out later whether it may
+        let Some(until) = held.filter(|_| stays) else { return stays };
+        flags.set(Flags::HELD);
+        self.timer.push(Entry { key: until.ns(), node: number });
+        false
     }
 
     /// Nodes whose ceiling lets them again are children of their parents again.

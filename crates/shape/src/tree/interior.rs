@@ -8,9 +8,12 @@
 //! child per kind. A child that was served moves on by its frame's bytes over its weight: shares
 //! are exact whatever the order.
 //!
+//! A child that is alone competes with nobody: nothing is looked up for it, and it moves on as fast
+//! as time itself does, so only that is written; its `s` is kept as what it lies behind `v`.
+//!
 //! A child that is served leaves its calendar and is noted again. Two may stay noted where they no
-//! longer belong, and are put right when their day comes: one that is alone (nobody competes, so
-//! nothing is looked up), and one that was served because its guarantee was due (owed.rs).
+//! longer belong, and are put right when their day comes: one that is alone, and one that was
+//! served because its guarantee was due (owed.rs).
 
 use weir_units::Instant;
 
@@ -83,11 +86,17 @@ impl Interior {
         self.active > 0
     }
 
+    /// Whether the only child that has something to send is known.
+    #[inline]
+    fn is_alone(&self) -> bool {
+        self.only.get().is_some()
+    }
+
     /// A child has something to send.
     #[inline]
     pub(crate) fn wake(&mut self, now: Instant, number: u32, nodes: &mut [Node], dues: &mut [Due]) {
-        if self.active == 1 {
-            self.is_joined(nodes);
+        if let Some(alone) = self.only.get() {
+            self.is_joined(alone, &mut nodes[alone as usize]);
         }
         let node = &mut nodes[number as usize];
         let share = &mut node.share;
@@ -105,25 +114,42 @@ impl Interior {
             owed.wake(now, number, node, &mut dues[number as usize]);
         }
         if self.active == 1 {
-            self.only = Only::some(number);
+            self.is_left_alone(number, node);
         } else if !node.share.flags.has(Flags::LISTED) {
             self.calendar(node.share.group).note(number, node);
         }
     }
 
-    /// The child that was alone gets company: its place counts again, and time is where it is.
-    fn is_joined(&mut self, nodes: &mut [Node]) {
-        let Some(number) = std::mem::take(&mut self.only).get() else { return };
-        let node = &mut nodes[number as usize];
-        if before(self.v, node.share.s) {
-            self.v = node.share.s;
+    /// From now on nobody competes with this child. Time is where it is.
+    #[inline]
+    fn is_left_alone(&mut self, number: u32, node: &mut Node) {
+        let share = &mut node.share;
+        if before(self.v, share.s) {
+            self.v = share.s;
         }
+        share.s = share.s.wrapping_sub(self.v);
+        self.per_byte = share.per_byte;
+        self.only = Only::some(number);
+    }
+
+    /// The child that was alone gets company: its place counts again.
+    #[inline]
+    fn is_joined(&mut self, number: u32, node: &mut Node) {
+        self.is_placed(node);
         if !node.share.flags.has(Flags::LISTED) {
             self.calendar(node.share.group).note(number, node);
         }
     }
 
-    /// The child that goes next; `None` when none has anything to send.
+    /// The child that was alone is so no longer.
+    #[inline]
+    fn is_placed(&mut self, node: &mut Node) {
+        self.only = Only::default();
+        self.per_byte = 0;
+        node.share.s = node.share.s.wrapping_add(self.v);
+    }
+
+    /// Which child goes next; `None` when none has anything to send.
     #[inline]
     pub(crate) fn next(&mut self, now: Instant, nodes: &mut [Node], dues: &[Due]) -> Option<Next> {
         if let Some(number) = self.only.get() {
@@ -136,8 +162,11 @@ impl Interior {
         }
         if let [calendar] = &mut *self.kinds {
             let number = first(calendar, nodes)?;
-            let least = calendar.start();
-            self.v = within(self.v, least, least.wrapping_add(calendar.frame));
+            if self.v.wrapping_sub(calendar.start()) > calendar.frame {
+                // time is before the day of the first, or behind when that should have finished
+                let least = calendar.start();
+                self.v = within(self.v, least, least.wrapping_add(calendar.frame));
+            }
             calendar.take_first(&mut nodes[number as usize]);
             return Some(Next { number, taken: true, owed: false });
         }
@@ -187,45 +216,45 @@ impl Interior {
 
     /// A frame of `bytes` of the child that was next has been sent; `stays`: it can send more now.
     #[inline]
-    pub(crate) fn sent(
-        &mut self,
-        now: Instant,
-        next: Next,
-        node: &mut Node,
-        dues: &mut [Due],
-        bytes: u64,
-        stays: bool,
-    ) {
-        let share = &mut node.share;
-        if self.active > 1 {
-            self.v = self.v.wrapping_add(bytes.wrapping_mul(self.per_byte()));
-        } else if before(self.v, share.s) {
-            // a child that is alone takes virtual time along
-            self.v = share.s;
+    pub(crate) fn sent(&mut self, next: Next, node: &mut Node, bytes: u64, stays: bool) {
+        self.v = self.v.wrapping_add(bytes.wrapping_mul(self.per_byte()));
+        if self.is_alone() {
+            if !stays {
+                self.is_placed(node);
+                self.sleeps(node);
+            }
+            return;
         }
+        let share = &mut node.share;
         share.s = share.s.wrapping_add(bytes.wrapping_mul(share.per_byte));
-        if share.flags.has(Flags::OWED) {
-            dues[next.number as usize].sent(now, bytes);
+        if next.owed {
             // what the guarantee gave is not held against the child for long
             let most = self.v.wrapping_add(2 * FRAME * share.per_byte);
-            if next.owed && before(most, share.s) {
+            if before(most, share.s) {
                 share.s = most;
             }
         }
         if !stays {
-            share.flags.clear(Flags::ACTIVE);
-            self.active_weight -= share.weight;
-            self.per_byte = 0;
-            self.active -= 1;
-            self.only = Only::default();
+            self.sleeps(node);
         } else if self.active == 1 {
-            self.only = Only::some(next.number);
+            self.is_left_alone(next.number, node);
         } else if next.taken {
             self.calendar(node.share.group).note(next.number, node);
         }
     }
 
-    /// Virtual time per byte; computed anew only when other children have something to send.
+    /// A child has nothing more to send.
+    #[inline]
+    fn sleeps(&mut self, node: &mut Node) {
+        let share = &mut node.share;
+        share.flags.clear(Flags::ACTIVE);
+        self.active_weight -= share.weight;
+        self.per_byte = 0;
+        self.active -= 1;
+    }
+
+    /// Virtual time per byte; computed anew only when other children have something to send. While
+    /// a child is alone that is its own.
     #[inline]
     fn per_byte(&mut self) -> u64 {
         if self.per_byte == 0 {

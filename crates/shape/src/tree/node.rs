@@ -114,6 +114,12 @@ impl Node {
         self.share.flags.has(Flags::CEILING)
     }
 
+    /// Whether it has a clock: of a ceiling, or of a guarantee.
+    #[inline]
+    pub(crate) const fn has_clock(&self) -> bool {
+        self.share.flags.has(Flags::CEILING | Flags::OWED)
+    }
+
     /// Whether one more frame is too many.
     #[inline]
     pub(crate) fn is_full(&self, bytes: usize) -> bool {
