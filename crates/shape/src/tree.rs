@@ -8,6 +8,7 @@
 mod calendar;
 mod care;
 mod ceiling;
+mod clocks;
 mod edit;
 mod heap;
 mod hosts;
@@ -25,16 +26,14 @@ mod split;
 mod store;
 
 use weir_packet::{Frame, Label, Reason};
-use weir_units::limits::{BURST_FRAMES, TREE_DEPTH};
+use weir_units::limits::BURST_FRAMES;
 use weir_units::{Bytes, Instant, Pace, Rate, Span};
 
 use crate::Link;
-use ceiling::{Ceiling, Clock};
-use heap::{Entry, Heap};
-use interior::{Interior, Next};
-use node::{Flags, Kind, Node};
+use clocks::Clocks;
+use interior::Interior;
+use node::{Flags, Kind, NONE, Node};
 use order::Order;
-use owed::Due;
 use queues::{Came, Queues};
 
 pub use care::{Care, Next as NextSession, Queueing, Sessions};
@@ -52,28 +51,15 @@ pub struct Tree {
     nodes: Vec<Node>,
     /// What nodes with children have.
     interiors: Vec<Interior>,
-    /// What nodes with a ceiling of their own have.
-    ceilings: Vec<(Ceiling, Clock)>,
-    /// What nodes have whose guarantee is more than their weight gives.
-    dues: Vec<Due>,
-    /// Nodes that wait for their ceiling, by when it lets them.
-    timer: Heap,
+    clocks: Clocks,
     queues: Queues,
     order: Order,
-    /// The way from the link to the leaf that is next: at each step whose child that is.
-    way: [Next; WAY],
     line: Pace,
     link: Link,
     waiting: usize,
     /// Frames that may wait in all leaves together.
     most: usize,
 }
-
-/// Steps that a way may have; a power of two, so that no place is outside.
-const WAY: usize = (TREE_DEPTH + 2).next_power_of_two();
-
-/// Leaves that are looked ahead.
-const AHEAD: usize = 1;
 
 /// How late a caller may poll without the line losing time; also the burst a late caller can make.
 const CATCH_UP: Span = Span::from_ms(1);
@@ -86,12 +72,9 @@ impl Tree {
         Tree {
             nodes: Vec::new(),
             interiors: Vec::new(),
-            ceilings: Vec::new(),
-            dues: Vec::new(),
-            timer: Heap::default(),
+            clocks: Clocks::default(),
             queues: Queues::new(buffers, flows),
             order: Order::new(flows),
-            way: Default::default(),
             line: Pace::new(Rate::ZERO, now),
             link: Link::default(),
             waiting: 0,
@@ -122,43 +105,68 @@ impl Tree {
     ///
     /// # Errors
     /// The leaf does not take it (or there is none of this number): the frame itself comes back.
+    #[inline]
     pub fn push(
         &mut self,
         now: Instant,
         frame: Frame,
         label: Label,
     ) -> Result<Option<(Waiting, Reason)>, (Frame, Reason)> {
-        let has_place = self.queues.store.has_place(&frame);
         let number = label.leaf;
+        let has_place = self.queues.store.has_place(&frame);
         let Some(node) = self.nodes.get_mut(number as usize).filter(|_| has_place) else {
             return Err((frame, Reason::QueueFull));
         };
-        let (lost, was_silent) = match node.kind {
-            Kind::Plain if !node.is_full(frame.len()) => {
-                self.queues.push(now, number, node, Came { frame, label });
-                (None, node.chain.frames() == 1)
-            }
-            Kind::WithCare => {
-                let was_silent = self.queues.ready(number, node) == 0;
-                let came = Came { frame, label };
-                let lost = self.queues.push_with_care(now, number, node, came)?;
-                (lost, was_silent && self.queues.ready(number, node) > 0)
-            }
-            _ => return Err((frame, Reason::QueueFull)),
-        };
+        if !node.is_plain() || node.is_full(frame.len()) {
+            return self.push_with_care(now, frame, label);
+        }
+        self.queues.push(now, number, node, frame, &label);
+        let was_silent = node.chain.frames() == 1;
+        Ok(self.joined(now, &label, was_silent, None))
+    }
+
+    /// A frame comes to a leaf that is not a plain one, or is full.
+    #[inline(never)]
+    fn push_with_care(
+        &mut self,
+        now: Instant,
+        frame: Frame,
+        label: Label,
+    ) -> Result<Option<(Waiting, Reason)>, (Frame, Reason)> {
+        let number = label.leaf;
+        let node = &mut self.nodes[number as usize];
+        if node.kind != Kind::WithCare {
+            return Err((frame, Reason::QueueFull));
+        }
+        let was_silent = self.queues.ready(number, node) == 0;
+        let lost = self.queues.push_with_care(now, number, node, Came { frame, label })?;
+        let was_silent = was_silent && self.queues.ready(number, node) > 0;
+        Ok(self.joined(now, &label, was_silent, lost))
+    }
+
+    /// A frame waits now; its leaf was silent if nothing could leave there before. `lost` had to go
+    /// instead. Comes back what had to go.
+    #[inline]
+    fn joined(
+        &mut self,
+        now: Instant,
+        label: &Label,
+        was_silent: bool,
+        lost: Option<(Waiting, Reason)>,
+    ) -> Option<(Waiting, Reason)> {
         if self.waiting == 0 {
             // the line was idle: no frame leaves before it came
             self.line.wait(now);
         }
-        self.order.came(&label);
+        self.order.came(label);
         self.waiting += 1;
         if was_silent {
-            self.wake(now, number);
+            self.wake(now, label.leaf);
         }
         if lost.is_some() || self.waiting > self.most {
-            return Ok(self.lose(now, &label, lost));
+            return self.lose(now, label, lost);
         }
-        Ok(None)
+        None
     }
 
     /// Counts the frame that had to go; where there is none yet, that is one of the longest queue.
@@ -192,7 +200,11 @@ impl Tree {
         let chosen = self.choose(now, &mut places[..most.min(BURST_FRAMES)]);
         let places = &places[..chosen];
         places.iter().for_each(|&at| self.queues.store.expect(at));
-        places.iter().filter_map(|&at| self.take(at)).for_each(&mut out);
+        for &at in places {
+            if let Some(waiting) = self.take(at) {
+                out(waiting);
+            }
+        }
     }
 
     /// The places of the frames that leave now, as many as `places` has room for; everyone on their
@@ -214,7 +226,7 @@ impl Tree {
             }
             let Some((at, cost)) = self.choose_one(now) else { break };
             *place = at;
-            sent += cost;
+            sent = Bytes::new(sent.get() + cost.get());
             chosen += 1;
         }
         self.line.send(from, sent);
@@ -224,28 +236,39 @@ impl Tree {
     /// The place of the frame that is next, and what it costs.
     #[inline]
     fn choose_one(&mut self, now: Instant) -> Option<(u32, Bytes)> {
-        let link = self.link;
         loop {
-            let (leaf, depth) = self.descend(now)?;
+            let leaf = self.descend(now)?;
             let node = &mut self.nodes[leaf as usize];
-            let parent = node.parent;
-            let before = node.chain.frames();
-            let (popped, is_empty) = if node.is_plain() {
-                (self.queues.store.pop(&mut node.chain), node.chain.is_empty())
+            let behind = node.share.next;
+            let (at, cost, is_empty) = if node.is_plain() {
+                match self.queues.store.pop(&mut node.chain) {
+                    Some((at, known)) => (at, known.cost(self.link), node.chain.is_empty()),
+                    None => (NONE, Bytes::ZERO, true),
+                }
             } else {
-                let popped = self.queues.pop(now, leaf, node, |frame| frame.cost(link).get());
-                (popped, self.queues.ready(leaf, node) == 0)
+                self.pop_with_care(now, leaf)
             };
-            self.waiting -= (before - node.chain.frames()) as usize;
-            if let Some((at, known)) = popped {
-                self.look_ahead(parent);
-                let cost = known.cost(link);
-                self.account(now, depth, cost, is_empty);
+            self.look_ahead(behind);
+            self.account(now, leaf, cost, is_empty);
+            // one that lost its last frame to others, or to queue management, sends nothing
+            if at != NONE {
+                self.waiting -= 1;
                 return Some((at, cost));
             }
-            // it lost its last frame to others, or to queue management
-            self.account(now, depth, Bytes::ZERO, true);
         }
+    }
+
+    /// The frame of a leaf with care that is next and what it costs, and whether nothing else may
+    /// leave there.
+    #[inline(never)]
+    fn pop_with_care(&mut self, now: Instant, leaf: u32) -> (u32, Bytes, bool) {
+        let (node, link) = (&mut self.nodes[leaf as usize], self.link);
+        let before = node.chain.frames();
+        let popped = self.queues.pop(now, leaf, node, |frame| frame.cost(link));
+        // what queue management dropped waits no longer
+        self.waiting -= (before - node.chain.frames()) as usize - usize::from(popped.is_some());
+        let (at, cost) = popped.unwrap_or((NONE, Bytes::ZERO));
+        (at, cost, self.queues.ready(leaf, node) == 0)
     }
 
     /// A frame that queue management dropped since the last call, to be given back.
@@ -264,26 +287,23 @@ impl Tree {
 
     /// From the link to the leaf that is next.
     #[inline]
-    fn descend(&mut self, now: Instant) -> Option<(u32, usize)> {
-        let (mut at, mut depth) = (LINK, 0);
-        while self.nodes[at as usize].kind == Kind::Interior {
-            let next = self.interiors[at as usize].next(now, &mut self.nodes, &self.dues)?;
-            self.way[depth % WAY] = next;
-            at = next.number;
-            depth += 1;
+    fn descend(&mut self, now: Instant) -> Option<u32> {
+        let mut at = LINK;
+        loop {
+            at = self.interiors[at as usize].next(now, &mut self.nodes, &self.clocks.dues)?;
+            if self.nodes[at as usize].kind != Kind::Interior {
+                return Some(at);
+            }
         }
-        Some((at, depth))
     }
 
     /// Looks at what is known of a frame that will probably be next but one, and at the leaf behind
-    /// it: they are fetched while others are served.
+    /// it: they are fetched while others are served. `next` is the leaf that is next, as far as can
+    /// be guessed.
     #[inline]
-    fn look_ahead(&self, parent: u32) {
-        let mut next = self.interiors[parent as usize].follower();
-        for _ in 0..AHEAD {
-            let Some(node) = self.nodes.get(next as usize) else { return };
-            next = node.share.next;
-        }
+    fn look_ahead(&self, next: u32) {
+        let Some(node) = self.nodes.get(next as usize) else { return };
+        let next = node.share.next;
         if let Some(node) = self.nodes.get(next as usize) {
             self.queues.look_ahead(next, node);
             std::hint::black_box(self.nodes.get(node.share.next as usize).map(|n| n.kind));
@@ -292,51 +312,31 @@ impl Tree {
 
     /// From the leaf back to the link: everyone on the way has sent.
     #[inline]
-    fn account(&mut self, now: Instant, depth: usize, cost: Bytes, mut is_empty: bool) {
-        for at in (0..depth).rev() {
-            let next = self.way[at % WAY];
-            let node = &mut self.nodes[next.number as usize];
+    fn account(&mut self, now: Instant, leaf: u32, cost: Bytes, mut is_empty: bool) {
+        let (mut number, bytes) = (leaf, cost.get());
+        while number != LINK {
+            let node = &mut self.nodes[number as usize];
             let mut stays = !is_empty;
             if node.has_clock() {
-                stays = self.clocks_go_on(now, next.number, cost, stays);
+                stays = self.clocks.sent(now, number, node, bytes, stays);
             }
-            let node = &mut self.nodes[next.number as usize];
-            let interior = &mut self.interiors[node.parent as usize];
-            interior.sent(next, node, cost.get(), stays);
-            is_empty = !interior.is_active();
+            let parent = &mut self.interiors[node.parent as usize];
+            parent.sent(number, node, bytes, stays);
+            is_empty = !parent.is_active();
+            number = node.parent;
         }
-    }
-
-    /// A node with a clock, of a ceiling or of a guarantee, has sent. Returns whether it may send
-    /// more now.
-    fn clocks_go_on(&mut self, now: Instant, number: u32, cost: Bytes, stays: bool) -> bool {
-        let flags = &mut self.nodes[number as usize].share.flags;
-        if flags.has(Flags::OWED) {
-            self.dues[number as usize].sent(now, cost.get());
-        }
-        if !flags.has(Flags::CEILING) {
-            return stays;
-        }
-        let (ceiling, clock) = &mut self.ceilings[number as usize];
-        let held = ceiling.send(clock, now, cost.get());
-        // one that has nothing more to send finds out later whether it may
-        let Some(until) = held.filter(|_| stays) else { return stays };
-        flags.set(Flags::HELD);
-        self.timer.push(Entry { key: until.ns(), node: number });
-        false
     }
 
     /// Nodes whose ceiling lets them again are children of their parents again.
     #[inline]
     fn let_go(&mut self, now: Instant) {
-        while let Some(first) = self.timer.first().filter(|first| first.key <= now.ns()) {
-            self.timer.pop();
-            let node = &mut self.nodes[first.node as usize];
+        while let Some(number) = self.clocks.let_go(now) {
+            let node = &mut self.nodes[number as usize];
             let was_held = node.is_held();
             node.share.flags.clear(Flags::HELD);
             // an edit may have taken away everything that waited for this moment
-            if was_held && self.has_something(first.node) {
-                self.wake(now, first.node);
+            if was_held && self.has_something(number) {
+                self.wake(now, number);
             }
         }
         while let Some(leaf) = self.queues.let_go(now) {
@@ -356,7 +356,7 @@ impl Tree {
     }
 
     /// A node has something to send, and so have all above it.
-    #[inline]
+    #[inline(never)]
     fn wake(&mut self, now: Instant, number: u32) {
         let mut at = number;
         while at != LINK {
@@ -377,16 +377,12 @@ impl Tree {
         if node.is_held() {
             return false;
         }
-        if node.has_ceiling()
-            && let Some(until) = self.ceilings[number as usize].1.not_before(now)
-        {
-            node.share.flags.set(Flags::HELD);
-            self.timer.push(Entry { key: until.ns(), node: number });
+        if node.has_ceiling() && self.clocks.holds(now, number, node) {
             return false;
         }
         if !node.share.flags.has(Flags::ACTIVE) {
             let parent = &mut self.interiors[node.parent as usize];
-            parent.wake(now, number, &mut self.nodes, &mut self.dues);
+            parent.wake(now, number, &mut self.nodes, &mut self.clocks.dues);
         }
         true
     }
@@ -407,19 +403,16 @@ impl Tree {
         if self.interiors[LINK as usize].is_active() {
             return Some(free);
         }
-        let held = self.timer.first().map(|first| Instant::from_ns(first.key));
-        held.into_iter().chain(self.queues.next_at()).min().map(|at| free.max(at))
+        self.clocks.next_at().into_iter().chain(self.queues.next_at()).min().map(|at| free.max(at))
     }
 
     /// Bytes of memory that the nodes take, those of frames apart.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let tables = self.nodes.len() * size_of::<Node>()
-            + self.interiors.len() * size_of::<Interior>()
-            + self.ceilings.len() * size_of::<(Ceiling, Clock)>()
-            + self.dues.len() * size_of::<Due>();
+        let tables =
+            self.nodes.len() * size_of::<Node>() + self.interiors.len() * size_of::<Interior>();
         let interiors: usize = self.interiors.iter().map(Interior::bytes).sum();
-        tables + interiors + self.timer.bytes() + self.queues.bytes()
+        tables + interiors + self.clocks.bytes() + self.queues.bytes()
     }
 
     /// Bytes of memory that the queues of connections take, those of frames and hosts apart.

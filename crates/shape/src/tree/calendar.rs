@@ -85,13 +85,7 @@ impl Calendar {
             self.start = self.start.wrapping_add(u64::from(skip) << self.shift);
             self.turn_to(u64::from(self.place) + u64::from(skip));
         }
-        Some(self.guess())
-    }
-
-    /// Somebody noted on the first day; nobody if that day has become empty.
-    #[inline]
-    pub(crate) const fn guess(&self) -> u32 {
-        self.days[place(self.place as u64)]
+        Some(self.days[usize::from(self.place) % DAYS as usize])
     }
 
     #[inline]

@@ -19,7 +19,7 @@ use weir_units::Instant;
 
 use super::calendar::Calendar;
 use super::heap::before;
-use super::node::{Flags, NONE, Node};
+use super::node::{Flags, Node};
 use super::owed::{Due, Owed};
 
 /// Virtual time per byte of a child that has all the weight of its node: 2^16.
@@ -57,16 +57,6 @@ impl Only {
     const fn get(self) -> Option<u32> {
         self.0.checked_sub(1)
     }
-}
-
-/// Which child is next.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Next {
-    pub(crate) number: u32,
-    /// It is no longer noted in its calendar.
-    taken: bool,
-    /// It is next because its guarantee was due.
-    owed: bool,
 }
 
 const _: () = assert!(size_of::<Interior>() == 64);
@@ -149,16 +139,18 @@ impl Interior {
         node.share.s = node.share.s.wrapping_add(self.v);
     }
 
-    /// Which child goes next; `None` when none has anything to send.
+    /// Which child goes next; `None` when none has anything to send. If it is looked up in a
+    /// calendar, it is taken out of it.
     #[inline]
-    pub(crate) fn next(&mut self, now: Instant, nodes: &mut [Node], dues: &[Due]) -> Option<Next> {
+    pub(crate) fn next(&mut self, now: Instant, nodes: &mut [Node], dues: &[Due]) -> Option<u32> {
         if let Some(number) = self.only.get() {
-            return Some(Next { number, taken: false, owed: false });
+            return Some(number);
         }
         if let Some(owed) = &mut self.owed
             && let Some(number) = owed.due(now, nodes, dues)
         {
-            return Some(Next { number, taken: false, owed: true });
+            nodes[number as usize].share.flags.set(Flags::IS_DUE);
+            return Some(number);
         }
         if let [calendar] = &mut *self.kinds {
             let number = first(calendar, nodes)?;
@@ -168,18 +160,13 @@ impl Interior {
                 self.v = within(self.v, least, least.wrapping_add(calendar.frame));
             }
             calendar.take_first(&mut nodes[number as usize]);
-            return Some(Next { number, taken: true, owed: false });
+            return Some(number);
         }
         self.next_of_kinds(nodes)
     }
 
-    /// The child that is likely to go after the one just told; a guess.
-    #[inline]
-    pub(crate) fn follower(&self) -> u32 {
-        self.kinds.first().map_or(NONE, Calendar::guess)
-    }
-
-    fn next_of_kinds(&mut self, nodes: &mut [Node]) -> Option<Next> {
+    #[inline(never)]
+    fn next_of_kinds(&mut self, nodes: &mut [Node]) -> Option<u32> {
         let (mut least_s, mut least_f) = (None, None);
         for calendar in &mut self.kinds {
             if first(calendar, nodes).is_none() {
@@ -211,12 +198,12 @@ impl Interior {
         let calendar = &mut self.kinds[best?.2];
         let number = calendar.first()?;
         calendar.take_first(&mut nodes[number as usize]);
-        Some(Next { number, taken: true, owed: false })
+        Some(number)
     }
 
     /// A frame of `bytes` of the child that was next has been sent; `stays`: it can send more now.
     #[inline]
-    pub(crate) fn sent(&mut self, next: Next, node: &mut Node, bytes: u64, stays: bool) {
+    pub(crate) fn sent(&mut self, number: u32, node: &mut Node, bytes: u64, stays: bool) {
         self.v = self.v.wrapping_add(bytes.wrapping_mul(self.per_byte()));
         if self.is_alone() {
             if !stays {
@@ -227,7 +214,8 @@ impl Interior {
         }
         let share = &mut node.share;
         share.s = share.s.wrapping_add(bytes.wrapping_mul(share.per_byte));
-        if next.owed {
+        if share.flags.has(Flags::IS_DUE) {
+            share.flags.clear(Flags::IS_DUE);
             // what the guarantee gave is not held against the child for long
             let most = self.v.wrapping_add(2 * FRAME * share.per_byte);
             if before(most, share.s) {
@@ -237,9 +225,9 @@ impl Interior {
         if !stays {
             self.sleeps(node);
         } else if self.active == 1 {
-            self.is_left_alone(next.number, node);
-        } else if next.taken {
-            self.calendar(node.share.group).note(next.number, node);
+            self.is_left_alone(number, node);
+        } else if !node.share.flags.has(Flags::LISTED) {
+            self.calendar(node.share.group).note(number, node);
         }
     }
 
@@ -270,11 +258,13 @@ impl Interior {
     /// The calendar of a kind of children.
     #[inline]
     fn calendar(&mut self, kind: u16) -> &mut Calendar {
-        let at = match self.kinds.len() {
-            1 => 0,
-            _ => self.kinds.iter().position(|c| c.kind == kind).unwrap_or(0),
-        };
-        &mut self.kinds[at]
+        match &mut *self.kinds {
+            [calendar] => calendar,
+            kinds => {
+                let at = kinds.iter().position(|c| c.kind == kind).unwrap_or(0);
+                &mut kinds[at]
+            }
+        }
     }
 }
 

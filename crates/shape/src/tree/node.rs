@@ -71,6 +71,8 @@ impl Flags {
     pub(crate) const CEILING: u8 = 16;
     /// Its ceiling does not let it send yet: it waits in the timer.
     pub(crate) const HELD: u8 = 32;
+    /// It is served because its guarantee is due.
+    pub(crate) const IS_DUE: u8 = 64;
 
     /// Those that do not depend on the siblings.
     pub(crate) const fn of_its_own(self) -> u8 {

@@ -223,8 +223,15 @@ impl Queues {
 
     /// A frame joins a plain leaf.
     #[inline]
-    pub(crate) fn push(&mut self, now: Instant, number: u32, node: &mut Node, came: Came) {
-        self.store.push(&mut node.chain, now, came.frame, came.label, false);
+    pub(crate) fn push(
+        &mut self,
+        now: Instant,
+        number: u32,
+        node: &mut Node,
+        frame: Frame,
+        label: &Label,
+    ) {
+        self.store.push(&mut node.chain, now, frame, label, false);
         self.longest.grew(self.flows + number, node.chain.frames(), &mut node.ring);
     }
 

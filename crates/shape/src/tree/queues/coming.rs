@@ -83,7 +83,7 @@ impl Queues {
         let crowd = &mut self.crowds[number as usize];
         let queue = &mut self.queues[id];
         node.chain.count(u16::try_from(came.frame.len()).unwrap_or(u16::MAX));
-        self.store.push(&mut queue.chain, now, came.frame, came.label, mark);
+        self.store.push(&mut queue.chain, now, came.frame, &came.label, mark);
         if matches!(queue.turn.place, Place::Held | Place::Waiting) {
             crowd.away += 1;
         }

@@ -1,7 +1,7 @@
 //! Which frame of a leaf with care is next, and which have to go.
 
 use weir_packet::Label;
-use weir_units::Instant;
+use weir_units::{Bytes, Instant};
 
 use super::{Kept, Queues, depth};
 use crate::aqm::{Fate, Leaving};
@@ -42,8 +42,8 @@ impl Queues {
         now: Instant,
         number: u32,
         node: &mut Node,
-        cost: impl Fn(&Link) -> u64,
-    ) -> Option<(u32, Link)> {
+        cost: impl Fn(&Link) -> Bytes,
+    ) -> Option<(u32, Bytes)> {
         let cares = std::mem::take(&mut self.cares);
         let kept = cares.get(usize::from(node.care));
         let popped = kept.and_then(|kept| self.pop_with_care(now, number, node, kept, cost));
@@ -58,8 +58,8 @@ impl Queues {
         number: u32,
         node: &mut Node,
         kept: &Kept,
-        cost: impl Fn(&Link) -> u64,
-    ) -> Option<(u32, Link)> {
+        cost: impl Fn(&Link) -> Bytes,
+    ) -> Option<(u32, Bytes)> {
         let care = &kept.care;
         loop {
             let host = self.next_host(number, care)?;
@@ -74,7 +74,7 @@ impl Queues {
             }
             let Some((at, link)) = self.pop_managed(now, node, id, care) else { continue };
             let bytes = cost(&link);
-            let charged = i32::try_from(bytes).unwrap_or(i32::MAX);
+            let charged = i32::try_from(bytes.get()).unwrap_or(i32::MAX);
             let crowd = &mut self.crowds[number as usize];
             if host == NONE {
                 crowd.ring.sent(&mut self.queues, id, charged);
@@ -83,9 +83,9 @@ impl Queues {
                 crowd.ring.sent(&mut self.hosts, host, charged);
             }
             if let Some(max) = &kept.max {
-                self.has_sent(now, id, max, bytes);
+                self.has_sent(now, id, max, bytes.get());
             }
-            return Some((at, link));
+            return Some((at, bytes));
         }
     }
 
