@@ -34,7 +34,7 @@ use clocks::Clocks;
 use interior::Interior;
 use node::{Flags, Kind, NONE, Node};
 use order::Order;
-use queues::{Came, Queues};
+use queues::{Kept, Queues};
 
 pub use care::{Care, Next as NextSession, Queueing, Sessions};
 pub use edit::Edit;
@@ -53,6 +53,8 @@ pub struct Tree {
     interiors: Vec<Interior>,
     clocks: Clocks,
     queues: Queues,
+    /// How the frames of leaves wait, where not plainly; leaves name them by number.
+    cares: Box<[Kept]>,
     order: Order,
     line: Pace,
     link: Link,
@@ -74,6 +76,7 @@ impl Tree {
             interiors: Vec::new(),
             clocks: Clocks::default(),
             queues: Queues::new(buffers, flows),
+            cares: Box::default(),
             order: Order::new(flows),
             line: Pace::new(Rate::ZERO, now),
             link: Link::default(),
@@ -97,7 +100,9 @@ impl Tree {
         if let Some(node) = self.nodes.get(label.leaf as usize) {
             std::hint::black_box(node.kind);
         }
-        self.queues.expect(label);
+        if !self.cares.is_empty() {
+            self.queues.expect(label);
+        }
     }
 
     /// Lets a frame wait in the leaf that its label names. Where too many wait in the leaf, or in
@@ -135,24 +140,29 @@ impl Tree {
     ) -> Result<Option<(Waiting, Reason)>, (Frame, Reason)> {
         let number = label.leaf;
         let node = &mut self.nodes[number as usize];
-        if node.kind != Kind::WithCare {
+        let kept = self.cares.get(usize::from(node.care));
+        let Some(kept) = kept.filter(|_| node.kind == Kind::WithCare) else {
             return Err((frame, Reason::QueueFull));
-        }
+        };
         let was_silent = self.queues.ready(number, node) == 0;
-        let lost = self.queues.push_with_care(now, number, node, Came { frame, label })?;
+        let joins = match self.queues.consider(now, number, node, kept, frame.len(), &label) {
+            Ok(joins) => joins,
+            Err(reason) => return Err((frame, reason)),
+        };
+        self.queues.join(now, number, node, &joins, frame, &label);
         let was_silent = was_silent && self.queues.ready(number, node) > 0;
-        Ok(self.joined(now, &label, was_silent, lost))
+        Ok(self.joined(now, &label, was_silent, joins.lost))
     }
 
-    /// A frame waits now; its leaf was silent if nothing could leave there before. `lost` had to go
-    /// instead. Comes back what had to go.
+    /// A frame waits now; its leaf was silent if nothing could leave there before. `lost` is the
+    /// place of one that has to go instead. Comes back what had to go.
     #[inline]
     fn joined(
         &mut self,
         now: Instant,
         label: &Label,
         was_silent: bool,
-        lost: Option<(Waiting, Reason)>,
+        lost: Option<u32>,
     ) -> Option<(Waiting, Reason)> {
         if self.waiting == 0 {
             // the line was idle: no frame leaves before it came
@@ -175,16 +185,18 @@ impl Tree {
         &mut self,
         now: Instant,
         joined: &Label,
-        lost: Option<(Waiting, Reason)>,
+        lost: Option<u32>,
     ) -> Option<(Waiting, Reason)> {
-        let longest = |tree: &mut Tree| {
-            let waiting = tree.queues.longest_pays(now, &mut tree.nodes, joined)?;
-            Some((waiting, Reason::Crowded))
+        let (at, reason) = match lost {
+            Some(at) => (at, Reason::QueueFull),
+            None => {
+                let at = self.queues.longest_pays(now, &mut self.nodes, &self.cares, joined)?;
+                (at, Reason::Crowded)
+            }
         };
-        let lost = lost.or_else(|| longest(self))?;
-        self.order.left(lost.0.label.flow);
+        let waiting = self.take(at)?;
         self.waiting -= 1;
-        Some(lost)
+        Some((waiting, reason))
     }
 
     /// Takes the frame that is next, if the line is free at `now` and somebody may send.
@@ -263,8 +275,11 @@ impl Tree {
     #[inline(never)]
     fn pop_with_care(&mut self, now: Instant, leaf: u32) -> (u32, Bytes, bool) {
         let (node, link) = (&mut self.nodes[leaf as usize], self.link);
+        let Some(kept) = self.cares.get(usize::from(node.care)) else {
+            return (NONE, Bytes::ZERO, true);
+        };
         let before = node.chain.frames();
-        let popped = self.queues.pop(now, leaf, node, |frame| frame.cost(link));
+        let popped = self.queues.pop(now, leaf, node, kept, |frame| frame.cost(link));
         // what queue management dropped waits no longer
         self.waiting -= (before - node.chain.frames()) as usize - usize::from(popped.is_some());
         let (at, cost) = popped.unwrap_or((NONE, Bytes::ZERO));

@@ -195,7 +195,7 @@ impl Tree {
                 self.queues.flatten(number, node);
             }
         }
-        std::mem::swap(&mut self.queues.cares, &mut edit.cares);
+        std::mem::swap(&mut self.cares, &mut edit.cares);
         for &number in &edit.removed {
             let node = &mut self.nodes[number as usize];
             node.kind = Kind::None;
@@ -209,7 +209,7 @@ impl Tree {
             let chain = std::mem::take(&mut self.nodes[number as usize].chain);
             let to = successor(number);
             let heir = &mut self.nodes[to as usize];
-            self.queues.fill(now, to, heir, chain, |label, bytes| {
+            self.queues.fill(now, to, heir, &self.cares, chain, |label, bytes| {
                 label.leaf = to;
                 self.order.moved(label);
                 moved(number, label, bytes);
@@ -261,7 +261,7 @@ impl Tree {
         node.most_frames = told.frames;
         node.most_bytes = u32::try_from(told.bytes.get()).unwrap_or(u32::MAX);
         node.care = told.care;
-        let is_plain = self.queues.is_plain(told.care);
+        let is_plain = self.cares.get(usize::from(told.care)).is_none_or(Kept::is_plain);
         match (told.is_leaf, is_plain) {
             (false, _) => node.kind = Kind::Interior,
             (true, true) => node.kind = Kind::Plain,
@@ -269,7 +269,7 @@ impl Tree {
             (true, false) => {
                 node.kind = Kind::WithCare;
                 let chain = std::mem::take(&mut node.chain);
-                self.queues.fill(now, number, node, chain, |_, _| {});
+                self.queues.fill(now, number, node, &self.cares, chain, |_, _| {});
             }
         }
     }
