@@ -48,20 +48,26 @@ impl Link {
     #[inline]
     pub fn cost(self, frame: usize, net_at: u16) -> Bytes {
         let frame = i64::try_from(frame).unwrap_or(i64::MAX >> 8);
-        let overhead = i64::from(self.overhead);
-        let packet = || {
-            let header = if net_at == 0 { ETHERNET_HEADER } else { i64::from(net_at) };
-            frame - header + overhead
-        };
-        let ethernet = (frame + CHECK_SEQUENCE).max(SHORTEST) + overhead;
+        let ethernet = (frame + CHECK_SEQUENCE).max(SHORTEST) + i64::from(self.overhead);
         let cost = match self.layer {
             Layer::Ethernet | Layer::Docsis => ethernet,
-            Layer::Ip => packet(),
-            Layer::Wire => ethernet + PREAMBLE_AND_GAP,
-            Layer::Atm => parts((packet() + AAL5_TRAILER).max(1), CELL_CARRIES) * CELL,
-            Layer::Ptm => parts((ethernet + PTM_FRAME) * 65, 64),
+            _ => self.coded(frame, net_at, ethernet),
         };
         Bytes::new(cost.max(1).unsigned_abs())
+    }
+
+    /// What a frame costs on a layer that counts something else than Ethernet does.
+    #[inline(never)]
+    fn coded(self, frame: i64, net_at: u16, ethernet: i64) -> i64 {
+        let header = if net_at == 0 { ETHERNET_HEADER } else { i64::from(net_at) };
+        let packet = frame - header + i64::from(self.overhead);
+        match self.layer {
+            Layer::Ethernet | Layer::Docsis => ethernet,
+            Layer::Ip => packet,
+            Layer::Wire => ethernet + PREAMBLE_AND_GAP,
+            Layer::Atm => parts((packet + AAL5_TRAILER).max(1), CELL_CARRIES) * CELL,
+            Layer::Ptm => parts((ethernet + PTM_FRAME) * 65, 64),
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 mod calendar;
 mod care;
 mod ceiling;
+mod clocks;
 mod edit;
 mod heap;
 mod hosts;
@@ -25,17 +26,15 @@ mod split;
 mod store;
 
 use weir_packet::{Frame, Label, Reason};
-use weir_units::limits::{BURST_FRAMES, TREE_DEPTH};
+use weir_units::limits::BURST_FRAMES;
 use weir_units::{Bytes, Instant, Pace, Rate, Span};
 
 use crate::Link;
-use ceiling::{Ceiling, Clock};
-use heap::{Entry, Heap};
-use interior::{Interior, Next};
-use node::{Flags, Kind, Node};
+use clocks::Clocks;
+use interior::Interior;
+use node::{Flags, Kind, NONE, Node};
 use order::Order;
-use owed::Due;
-use queues::{Came, Queues};
+use queues::{Kept, Queues};
 
 pub use care::{Care, Next as NextSession, Queueing, Sessions};
 pub use edit::Edit;
@@ -52,28 +51,17 @@ pub struct Tree {
     nodes: Vec<Node>,
     /// What nodes with children have.
     interiors: Vec<Interior>,
-    /// What nodes with a ceiling of their own have.
-    ceilings: Vec<(Ceiling, Clock)>,
-    /// What nodes have whose guarantee is more than their weight gives.
-    dues: Vec<Due>,
-    /// Nodes that wait for their ceiling, by when it lets them.
-    timer: Heap,
+    clocks: Clocks,
     queues: Queues,
+    /// How the frames of leaves wait, where not plainly; leaves name them by number.
+    cares: Box<[Kept]>,
     order: Order,
-    /// The way from the link to the leaf that is next: at each step whose child that is.
-    way: [Next; WAY],
     line: Pace,
     link: Link,
     waiting: usize,
     /// Frames that may wait in all leaves together.
     most: usize,
 }
-
-/// Steps that a way may have; a power of two, so that no place is outside.
-const WAY: usize = (TREE_DEPTH + 2).next_power_of_two();
-
-/// Leaves that are looked ahead.
-const AHEAD: usize = 1;
 
 /// How late a caller may poll without the line losing time; also the burst a late caller can make.
 const CATCH_UP: Span = Span::from_ms(1);
@@ -86,12 +74,10 @@ impl Tree {
         Tree {
             nodes: Vec::new(),
             interiors: Vec::new(),
-            ceilings: Vec::new(),
-            dues: Vec::new(),
-            timer: Heap::default(),
+            clocks: Clocks::default(),
             queues: Queues::new(buffers, flows),
+            cares: Box::default(),
             order: Order::new(flows),
-            way: Default::default(),
             line: Pace::new(Rate::ZERO, now),
             link: Link::default(),
             waiting: 0,
@@ -114,7 +100,9 @@ impl Tree {
         if let Some(node) = self.nodes.get(label.leaf as usize) {
             std::hint::black_box(node.kind);
         }
-        self.queues.expect(label);
+        if !self.cares.is_empty() {
+            self.queues.expect(label);
+        }
     }
 
     /// Lets a frame wait in the leaf that its label names. Where too many wait in the leaf, or in
@@ -122,40 +110,71 @@ impl Tree {
     ///
     /// # Errors
     /// The leaf does not take it (or there is none of this number): the frame itself comes back.
+    #[inline]
     pub fn push(
         &mut self,
         now: Instant,
         frame: Frame,
         label: Label,
     ) -> Result<Option<(Waiting, Reason)>, (Frame, Reason)> {
-        let has_place = self.queues.store.has_place(&frame);
         let number = label.leaf;
+        let has_place = self.queues.store.has_place(&frame);
         let Some(node) = self.nodes.get_mut(number as usize).filter(|_| has_place) else {
             return Err((frame, Reason::QueueFull));
         };
-        let (lost, was_silent) = match node.kind {
-            Kind::Plain if !node.is_full(frame.len()) => {
-                self.queues.push(now, number, node, Came { frame, label });
-                (None, node.chain.frames() == 1)
-            }
-            Kind::WithCare => {
-                let was_silent = self.queues.ready(number, node) == 0;
-                let came = Came { frame, label };
-                let lost = self.queues.push_with_care(now, number, node, came)?;
-                (lost, was_silent && self.queues.ready(number, node) > 0)
-            }
-            _ => return Err((frame, Reason::QueueFull)),
+        if !node.is_plain() || node.is_full(frame.len()) {
+            return self.push_with_care(now, frame, label);
+        }
+        self.queues.push(now, number, node, frame, &label);
+        let was_silent = node.chain.frames() == 1;
+        Ok(self.joined(now, &label, was_silent, None))
+    }
+
+    /// A frame comes to a leaf that is not a plain one, or is full.
+    #[inline(never)]
+    fn push_with_care(
+        &mut self,
+        now: Instant,
+        frame: Frame,
+        label: Label,
+    ) -> Result<Option<(Waiting, Reason)>, (Frame, Reason)> {
+        let number = label.leaf;
+        let node = &mut self.nodes[number as usize];
+        let kept = self.cares.get(usize::from(node.care));
+        let Some(kept) = kept.filter(|_| node.kind == Kind::WithCare) else {
+            return Err((frame, Reason::QueueFull));
         };
+        let was_silent = self.queues.ready(number, node) == 0;
+        let joins = match self.queues.consider(now, number, node, kept, frame.len(), &label) {
+            Ok(joins) => joins,
+            Err(reason) => return Err((frame, reason)),
+        };
+        self.queues.join(now, number, node, &joins, frame, &label);
+        let was_silent = was_silent && self.queues.ready(number, node) > 0;
+        Ok(self.joined(now, &label, was_silent, joins.lost))
+    }
+
+    /// A frame waits now; its leaf was silent if nothing could leave there before. `lost` is the
+    /// place of one that has to go instead. Comes back what had to go.
+    #[inline]
+    fn joined(
+        &mut self,
+        now: Instant,
+        label: &Label,
+        was_silent: bool,
+        lost: Option<u32>,
+    ) -> Option<(Waiting, Reason)> {
+        // where the line was idle, no frame leaves before it came
         self.line_waits(now);
-        self.order.came(&label);
+        self.order.came(label);
         self.waiting += 1;
         if was_silent {
-            self.wake(now, number);
+            self.wake(now, label.leaf);
         }
         if lost.is_some() || self.waiting > self.most {
-            return Ok(self.lose(now, &label, lost));
+            return self.lose(now, label, lost);
         }
-        Ok(None)
+        None
     }
 
     /// Counts the frame that had to go; where there is none yet, that is one of the longest queue.
@@ -164,71 +183,105 @@ impl Tree {
         &mut self,
         now: Instant,
         joined: &Label,
-        lost: Option<(Waiting, Reason)>,
+        lost: Option<u32>,
     ) -> Option<(Waiting, Reason)> {
-        let longest = |tree: &mut Tree| {
-            let waiting = tree.queues.longest_pays(now, &mut tree.nodes, joined)?;
-            Some((waiting, Reason::Crowded))
+        let (at, reason) = match lost {
+            Some(at) => (at, Reason::QueueFull),
+            None => {
+                let at = self.queues.longest_pays(now, &mut self.nodes, &self.cares, joined)?;
+                (at, Reason::Crowded)
+            }
         };
-        let lost = lost.or_else(|| longest(self))?;
-        self.order.left(lost.0.label.flow);
+        let waiting = self.take(at)?;
         self.waiting -= 1;
-        Some(lost)
+        Some((waiting, reason))
     }
 
     /// Takes the frame that is next, if the line is free at `now` and somebody may send.
     pub fn pop(&mut self, now: Instant) -> Option<Waiting> {
-        let at = self.choose(now)?;
-        self.take(at)
+        let mut place = [0];
+        let chosen = self.choose(now, &mut place);
+        place[..chosen].first().and_then(|&at| self.take(at))
     }
 
     /// Takes up to `most` frames, as [`Tree::pop`] would one after the other, and hands them out.
     pub fn pop_burst(&mut self, now: Instant, most: usize, mut out: impl FnMut(Waiting)) {
         let mut places = [0; BURST_FRAMES];
-        let mut chosen = 0;
-        for place in places.iter_mut().take(most) {
-            let Some(at) = self.choose(now) else { break };
-            *place = at;
-            chosen += 1;
-        }
+        let chosen = self.choose(now, &mut places[..most.min(BURST_FRAMES)]);
         let places = &places[..chosen];
         places.iter().for_each(|&at| self.queues.store.expect(at));
-        places.iter().filter_map(|&at| self.take(at)).for_each(&mut out);
+        for &at in places {
+            if let Some(waiting) = self.take(at) {
+                out(waiting);
+            }
+        }
     }
 
-    /// The place of the frame that leaves now; everyone on its way has sent it.
-    fn choose(&mut self, now: Instant) -> Option<u32> {
+    /// The places of the frames that leave now, as many as `places` has room for; everyone on their
+    /// ways has sent them. Returns how many.
+    fn choose(&mut self, now: Instant, places: &mut [u32]) -> usize {
         if self.waiting == 0 || !self.line.is_free(now) {
-            return None;
+            return 0;
         }
+        // whoever is held from now on is held beyond now, so it is enough to look once
         self.let_go(now);
-        let link = self.link;
-        let (at, known, depth, is_empty) = loop {
-            let (leaf, depth) = self.descend(now)?;
-            let node = &mut self.nodes[leaf as usize];
-            let parent = node.parent;
-            let before = node.chain.frames();
-            let (popped, is_empty) = if node.is_plain() {
-                (self.queues.store.pop(&mut node.chain), node.chain.is_empty())
-            } else {
-                let popped = self.queues.pop(now, leaf, node, |frame| frame.cost(link).get());
-                self.waiting -= (before - node.chain.frames()) as usize;
-                self.waiting += usize::from(popped.is_some());
-                (popped, self.queues.ready(leaf, node) == 0)
-            };
-            if let Some((at, known)) = popped {
-                self.look_ahead(parent);
-                break (at, known, depth, is_empty);
-            }
-            // it lost its last frame to others, or to queue management
-            self.account(now, depth, Bytes::ZERO, true);
-        };
-        let cost = known.cost(link);
-        self.account(now, depth, cost, is_empty);
-        self.waiting -= 1;
         // a caller that polls late loses no time, up to a bound that keeps the burst small
-        self.line.send(self.line.free_at().max(now - CATCH_UP), cost);
-        Some(at)
+        let from = now - CATCH_UP;
+        self.line.wait(from);
+        let room = self.line.room(now);
+        let (mut sent, mut chosen) = (Bytes::ZERO, 0);
+        for place in places {
+            if sent >= room {
+                break;
+            }
+            let Some((at, cost)) = self.choose_one(now) else { break };
+            *place = at;
+            sent = Bytes::new(sent.get() + cost.get());
+            chosen += 1;
+        }
+        self.line.send(from, sent);
+        chosen
+    }
+
+    /// The place of the frame that is next, and what it costs.
+    #[inline]
+    fn choose_one(&mut self, now: Instant) -> Option<(u32, Bytes)> {
+        loop {
+            let leaf = self.descend(now)?;
+            let node = &mut self.nodes[leaf as usize];
+            let behind = node.share.next;
+            let (at, cost, is_empty) = if node.is_plain() {
+                match self.queues.store.pop(&mut node.chain) {
+                    Some((at, known)) => (at, known.cost(self.link), node.chain.is_empty()),
+                    None => (NONE, Bytes::ZERO, true),
+                }
+            } else {
+                self.pop_with_care(now, leaf)
+            };
+            self.look_ahead(behind);
+            self.account(now, leaf, cost, is_empty);
+            // one that lost its last frame to others, or to queue management, sends nothing
+            if at != NONE {
+                self.waiting -= 1;
+                return Some((at, cost));
+            }
+        }
+    }
+
+    /// The frame of a leaf with care that is next and what it costs, and whether nothing else may
+    /// leave there.
+    #[inline(never)]
+    fn pop_with_care(&mut self, now: Instant, leaf: u32) -> (u32, Bytes, bool) {
+        let (node, link) = (&mut self.nodes[leaf as usize], self.link);
+        let Some(kept) = self.cares.get(usize::from(node.care)) else {
+            return (NONE, Bytes::ZERO, true);
+        };
+        let before = node.chain.frames();
+        let popped = self.queues.pop(now, leaf, node, kept, |frame| frame.cost(link));
+        // what queue management dropped waits no longer
+        self.waiting -= (before - node.chain.frames()) as usize - usize::from(popped.is_some());
+        let (at, cost) = popped.unwrap_or((NONE, Bytes::ZERO));
+        (at, cost, self.queues.ready(leaf, node) == 0)
     }
 
     /// A frame that queue management dropped since the last call, to be given back.
@@ -247,26 +300,23 @@ impl Tree {
 
     /// From the link to the leaf that is next.
     #[inline]
-    fn descend(&mut self, now: Instant) -> Option<(u32, usize)> {
-        let (mut at, mut depth) = (LINK, 0);
-        while self.nodes[at as usize].kind == Kind::Interior {
-            let next = self.interiors[at as usize].next(now, &mut self.nodes, &self.dues)?;
-            self.way[depth % WAY] = next;
-            at = next.number;
-            depth += 1;
+    fn descend(&mut self, now: Instant) -> Option<u32> {
+        let mut at = LINK;
+        loop {
+            at = self.interiors[at as usize].next(now, &mut self.nodes, &self.clocks.dues)?;
+            if self.nodes[at as usize].kind != Kind::Interior {
+                return Some(at);
+            }
         }
-        Some((at, depth))
     }
 
     /// Looks at what is known of a frame that will probably be next but one, and at the leaf behind
-    /// it: they are fetched while others are served.
+    /// it: they are fetched while others are served. `next` is the leaf that is next, as far as can
+    /// be guessed.
     #[inline]
-    fn look_ahead(&self, parent: u32) {
-        let mut next = self.interiors[parent as usize].follower();
-        for _ in 0..AHEAD {
-            let Some(node) = self.nodes.get(next as usize) else { return };
-            next = node.share.next;
-        }
+    fn look_ahead(&self, next: u32) {
+        let Some(node) = self.nodes.get(next as usize) else { return };
+        let next = node.share.next;
         if let Some(node) = self.nodes.get(next as usize) {
             self.queues.look_ahead(next, node);
             std::hint::black_box(self.nodes.get(node.share.next as usize).map(|n| n.kind));
@@ -275,24 +325,18 @@ impl Tree {
 
     /// From the leaf back to the link: everyone on the way has sent.
     #[inline]
-    fn account(&mut self, now: Instant, depth: usize, cost: Bytes, mut is_empty: bool) {
-        for at in (0..depth).rev() {
-            let next = self.way[at % WAY];
-            let node = &mut self.nodes[next.number as usize];
+    fn account(&mut self, now: Instant, leaf: u32, cost: Bytes, mut is_empty: bool) {
+        let (mut number, bytes) = (leaf, cost.get());
+        while number != LINK {
+            let node = &mut self.nodes[number as usize];
             let mut stays = !is_empty;
-            if node.has_ceiling() {
-                let (ceiling, clock) = &mut self.ceilings[next.number as usize];
-                let held = ceiling.send(clock, now, cost.get());
-                // one that has nothing more to send finds out later whether it may
-                if let Some(until) = held.filter(|_| stays) {
-                    node.share.flags.set(Flags::HELD);
-                    self.timer.push(Entry { key: until.ns(), node: next.number });
-                    stays = false;
-                }
+            if node.has_clock() {
+                stays = self.clocks.sent(now, number, node, bytes, stays);
             }
-            let interior = &mut self.interiors[node.parent as usize];
-            interior.sent(now, next, node, &mut self.dues, cost.get(), stays);
-            is_empty = !interior.is_active();
+            let parent = &mut self.interiors[node.parent as usize];
+            parent.sent(number, node, bytes, stays);
+            is_empty = !parent.is_active();
+            number = node.parent;
         }
     }
 
@@ -307,8 +351,7 @@ impl Tree {
 
     /// When the first of those is let go that wait for a ceiling.
     fn let_go_at(&self) -> Option<Instant> {
-        let held = self.timer.first().map(|first| Instant::from_ns(first.key));
-        held.into_iter().chain(self.queues.next_at()).min()
+        self.clocks.next_at().into_iter().chain(self.queues.next_at()).min()
     }
 
     /// Nodes whose ceiling lets them again are children of their parents again.
@@ -317,14 +360,13 @@ impl Tree {
         if let Some(at) = self.let_go_at().filter(|&at| at <= now) {
             self.line_waits(at);
         }
-        while let Some(first) = self.timer.first().filter(|first| first.key <= now.ns()) {
-            self.timer.pop();
-            let node = &mut self.nodes[first.node as usize];
+        while let Some(number) = self.clocks.let_go(now) {
+            let node = &mut self.nodes[number as usize];
             let was_held = node.is_held();
             node.share.flags.clear(Flags::HELD);
             // an edit may have taken away everything that waited for this moment
-            if was_held && self.has_something(first.node) {
-                self.wake(now, first.node);
+            if was_held && self.has_something(number) {
+                self.wake(now, number);
             }
         }
         while let Some(leaf) = self.queues.let_go(now) {
@@ -344,7 +386,7 @@ impl Tree {
     }
 
     /// A node has something to send, and so have all above it.
-    #[inline]
+    #[inline(never)]
     fn wake(&mut self, now: Instant, number: u32) {
         let mut at = number;
         while at != LINK {
@@ -365,16 +407,12 @@ impl Tree {
         if node.is_held() {
             return false;
         }
-        if node.has_ceiling()
-            && let Some(until) = self.ceilings[number as usize].1.not_before(now)
-        {
-            node.share.flags.set(Flags::HELD);
-            self.timer.push(Entry { key: until.ns(), node: number });
+        if node.has_ceiling() && self.clocks.holds(now, number, node) {
             return false;
         }
         if !node.share.flags.has(Flags::ACTIVE) {
             let parent = &mut self.interiors[node.parent as usize];
-            parent.wake(now, number, &mut self.nodes, &mut self.dues);
+            parent.wake(now, number, &mut self.nodes, &mut self.clocks.dues);
         }
         true
     }
@@ -401,12 +439,10 @@ impl Tree {
     /// Bytes of memory that the nodes take, those of frames apart.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let tables = self.nodes.len() * size_of::<Node>()
-            + self.interiors.len() * size_of::<Interior>()
-            + self.ceilings.len() * size_of::<(Ceiling, Clock)>()
-            + self.dues.len() * size_of::<Due>();
+        let tables =
+            self.nodes.len() * size_of::<Node>() + self.interiors.len() * size_of::<Interior>();
         let interiors: usize = self.interiors.iter().map(Interior::bytes).sum();
-        tables + interiors + self.timer.bytes() + self.queues.bytes()
+        tables + interiors + self.clocks.bytes() + self.queues.bytes()
     }
 
     /// Bytes of memory that the queues of connections take, those of frames and hosts apart.

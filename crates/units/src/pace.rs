@@ -3,6 +3,9 @@
 
 use crate::{Bytes, Instant, Rate, Span};
 
+/// Bit-nanoseconds of a byte.
+const BYTE: u64 = 8 * 1_000_000_000;
+
 /// When a line of a given rate is free again.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
@@ -54,10 +57,21 @@ impl Pace {
             self.free_at = Instant::MAX;
             return;
         }
-        // 16 MiB x 8 x 10^9 is below 2^57: one frame never overflows
-        let bit_ns = bytes.get().min(1 << 24) * 8 * 1_000_000_000 + self.remainder;
+        // 512 MiB x 8 x 10^9 is below 2^62: no burst overflows
+        let bit_ns = (bytes.get().min(1 << 29) * BYTE).saturating_add(self.remainder);
         self.remainder = bit_ns % rate;
         self.free_at += Span::from_ns(bit_ns / rate);
+    }
+
+    /// How much may leave until the line is no longer free at `now`: while less than this has left,
+    /// one more frame may. Frames of one moment can so be counted together and sent at once.
+    #[must_use]
+    pub fn room(&self, now: Instant) -> Bytes {
+        if !self.is_free(now) {
+            return Bytes::ZERO;
+        }
+        let bit_ns = now.since(self.free_at).ns().saturating_add(1).saturating_mul(self.rate.bps());
+        Bytes::new((bit_ns - self.remainder.min(bit_ns)).div_ceil(BYTE))
     }
 
     /// Changes the rate from now on. Of what is still on the line, the rest goes at the new rate.
@@ -93,6 +107,31 @@ mod tests {
             let bits = u128::from(sizes.iter().sum::<u64>()) * 8;
             let exact = bits * 1_000_000_000 / u128::from(rate.bps());
             prop_assert_eq!(u128::from(pace.free_at().ns()), exact);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn frames_of_one_moment_may_be_counted_together(
+            sizes in prop::collection::vec(1u64..2_000, 1..100),
+            late in 0u64..1_000_000,
+            before in 1u64..2_000,
+            rate in 1_000u64..100_000_000_000,
+        ) {
+            let mut one = Pace::new(Rate::from_bps(rate), Instant::ZERO);
+            one.send(Instant::ZERO, Bytes::new(before));
+            let now = one.free_at() + Span::from_ns(late);
+            let (mut all, room) = (one, one.room(now).get());
+            let mut sent = 0;
+            for &size in &sizes {
+                prop_assert_eq!(one.is_free(now), sent < room);
+                if sent < room {
+                    one.send(Instant::ZERO, Bytes::new(size));
+                    sent += size;
+                }
+            }
+            all.send(Instant::ZERO, Bytes::new(sent));
+            prop_assert_eq!((one.free_at, one.remainder), (all.free_at, all.remainder));
         }
     }
 

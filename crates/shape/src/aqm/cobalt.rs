@@ -60,7 +60,7 @@ impl Cobalt {
         Cobalt::new(target, interval)
     }
 
-    #[inline]
+    #[inline(never)]
     pub(super) fn leave(
         &self,
         memory: &mut Memory,

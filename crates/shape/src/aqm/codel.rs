@@ -72,6 +72,7 @@ impl Codel {
     }
 
     /// The frame waited too long, and others wait behind it.
+    #[inline(never)]
     fn late(&self, memory: &mut Memory, now: Instant, can_mark: bool) -> Fate {
         let first = memory.late_at == Instant::ZERO;
         if first {

@@ -124,6 +124,7 @@ impl Pie {
         if frame.can_mark && memory.probability < part(10) { Fate::Mark } else { Fate::Drop }
     }
 
+    #[inline(never)]
     pub(super) fn leave(
         &self,
         memory: &mut Memory,

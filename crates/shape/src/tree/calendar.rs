@@ -17,18 +17,22 @@ const DAYS_PER_FRAME: u64 = 16;
 /// The calendar of one kind of children.
 #[derive(Clone, Debug)]
 pub(crate) struct Calendar {
-    /// Which kind, as children name it.
-    pub(crate) kind: u16,
-    /// 0 goes first.
-    pub(crate) priority: u8,
-    /// The length of a day is a power of two.
-    shift: u8,
-    /// Virtual time that a full frame takes.
-    pub(crate) frame: u64,
-    /// Days on which somebody is noted; a day's place is its number modulo 64.
+    /// Days on which somebody is noted: the lowest bit is the first day.
     used: u64,
     /// When the first day begins; nobody is noted before it.
-    first: u64,
+    start: u64,
+    /// How long a day is: a power of two, and which one.
+    day: u64,
+    shift: u8,
+    /// The place of the first day; those of the others follow around the end.
+    place: u8,
+    /// 0 goes first.
+    pub(crate) priority: u8,
+    /// Which kind, as children name it.
+    pub(crate) kind: u16,
+    /// Virtual time that a full frame takes.
+    pub(crate) frame: u64,
+    /// Who was noted last on each day; no node on a day on which nobody is.
     days: [u32; DAYS as usize],
 }
 
@@ -37,7 +41,18 @@ impl Calendar {
     pub(crate) fn new(kind: u16, priority: u8, frame: u64) -> Calendar {
         let longest = (frame / DAYS_PER_FRAME).max(1);
         let shift = u8::try_from(longest.ilog2().min(57)).unwrap_or(0);
-        Calendar { kind, priority, shift, frame, used: 0, first: 0, days: [NONE; DAYS as usize] }
+        let days = [NONE; DAYS as usize];
+        Calendar {
+            used: 0,
+            start: 0,
+            day: 1 << shift,
+            shift,
+            place: 0,
+            priority,
+            kind,
+            frame,
+            days,
+        }
     }
 
     /// Notes a child on the day of its start.
@@ -45,37 +60,32 @@ impl Calendar {
     pub(crate) fn note(&mut self, number: u32, node: &mut Node) {
         let s = node.share.s;
         if self.used == 0 {
-            self.first = s >> self.shift << self.shift;
+            self.start = s & !(self.day - 1);
         }
         let mut ahead = self.days_ahead(s);
         if ahead >= u64::from(DAYS) {
             ahead = self.make_room(s);
         }
-        let place = (self.first >> self.shift).wrapping_add(ahead) % u64::from(DAYS);
-        let bit = 1 << place;
-        #[expect(clippy::cast_possible_truncation, reason = "below 64")]
-        let day = &mut self.days[place as usize];
-        node.share.next = if self.used & bit == 0 { NONE } else { *day };
+        self.used |= 1 << ahead;
+        let day = &mut self.days[place(u64::from(self.place) + ahead)];
+        node.share.next = *day;
         node.share.flags.set(Flags::LISTED);
         *day = number;
-        self.used |= bit;
     }
 
     /// The child noted first; time before it is gone.
     #[inline]
     pub(crate) fn first(&mut self) -> Option<u32> {
-        if self.used == 0 {
-            return None;
+        if self.used & 1 == 0 {
+            if self.used == 0 {
+                return None;
+            }
+            let skip = self.used.trailing_zeros();
+            self.used >>= skip;
+            self.start = self.start.wrapping_add(u64::from(skip) << self.shift);
+            self.turn_to(u64::from(self.place) + u64::from(skip));
         }
-        let skip = self.used.rotate_right(self.place_of_first()).trailing_zeros();
-        self.first = self.first.wrapping_add(u64::from(skip) << self.shift);
-        Some(self.days[(self.place_of_first() % DAYS) as usize])
-    }
-
-    /// Somebody noted on the first day; anybody if that day has become empty.
-    #[inline]
-    pub(crate) fn guess(&self) -> u32 {
-        self.days[(self.place_of_first() % DAYS) as usize]
+        Some(self.days[usize::from(self.place) % DAYS as usize])
     }
 
     #[inline]
@@ -86,16 +96,16 @@ impl Calendar {
     /// When the first day begins.
     #[inline]
     pub(crate) const fn start(&self) -> u64 {
-        self.first
+        self.start
     }
 
     /// Takes out the child that [`Calendar::first`] just told.
     #[inline]
-    pub(crate) fn take_first(&mut self, node: &mut Node) {
-        let place = self.place_of_first() % DAYS;
-        self.days[place as usize] = node.share.next;
-        if node.share.next == NONE {
-            self.used &= !(1 << place);
+    pub(crate) const fn take_first(&mut self, node: &mut Node) {
+        let next = node.share.next;
+        self.days[place(self.place as u64)] = next;
+        if next == NONE {
+            self.used &= !1;
         }
         node.share.flags.clear(Flags::LISTED);
     }
@@ -103,20 +113,13 @@ impl Calendar {
     /// Whether a child that is noted on the first day should start on a later one.
     #[inline]
     pub(crate) const fn is_late(&self, node: &Node) -> bool {
-        let ahead = node.share.s.wrapping_sub(self.first).cast_signed();
-        ahead >> self.shift > 0
+        node.share.s.wrapping_sub(self.start).cast_signed() >= self.day.cast_signed()
     }
 
     /// Days from the first to that of `s`; a huge number for days before the first.
     #[inline]
     const fn days_ahead(&self, s: u64) -> u64 {
-        (s.wrapping_sub(self.first).cast_signed() >> self.shift).cast_unsigned()
-    }
-
-    #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "only the last bits count")]
-    const fn place_of_first(&self) -> u32 {
-        (self.first >> self.shift) as u32
+        (s.wrapping_sub(self.start).cast_signed() >> self.shift).cast_unsigned()
     }
 
     /// The day for a start that is not within the days known, where that can be arranged; else the
@@ -128,12 +131,27 @@ impl Calendar {
         if ahead >= 0 {
             return ahead.cast_unsigned().min(u64::from(DAYS) - 1);
         }
-        let free = self.used.rotate_right(self.place_of_first()).leading_zeros();
-        if ahead.unsigned_abs() <= u64::from(free) {
-            self.first = s >> self.shift << self.shift;
+        let back = ahead.unsigned_abs();
+        if back <= u64::from(self.used.leading_zeros()) {
+            self.used <<= back;
+            self.start = s & !(self.day - 1);
+            self.turn_to(u64::from(self.place).wrapping_sub(back));
         }
         0
     }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "below 64")]
+    const fn turn_to(&mut self, day: u64) {
+        self.place = place(day) as u8;
+    }
+}
+
+/// The place of a day among those known.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "only the last bits count")]
+const fn place(day: u64) -> usize {
+    (day as u32 % DAYS) as usize
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use weir_packet::Label;
 use weir_units::{Bytes, Instant, Rate};
 
 use super::ceiling::{self, Ceiling, Clock};
-use super::heap::Heap;
+use super::clocks::Clocks;
 use super::interior::Interior;
 use super::kinds::{Child, sorted};
 use super::node::{Flags, Kind, Node, Share};
@@ -50,9 +50,7 @@ struct Parent {
 struct Tables {
     nodes: Vec<Node>,
     interiors: Vec<Interior>,
-    ceilings: Vec<(Ceiling, Clock)>,
-    dues: Vec<Due>,
-    timer: Heap,
+    clocks: Clocks,
     queues: queues::Tables,
 }
 
@@ -148,9 +146,7 @@ impl Edit {
             self.tables = Some(Tables {
                 nodes: Vec::with_capacity(needed(new)),
                 interiors: Vec::with_capacity(needed(new)),
-                ceilings: Vec::with_capacity(needed(new)),
-                dues: Vec::with_capacity(needed(new)),
-                timer: Heap::with_capacity(2 * needed(new)),
+                clocks: Clocks::with_capacity(needed(new)),
                 queues: queues::Tables::with_capacity(needed(new)),
             });
         }
@@ -204,7 +200,7 @@ impl Tree {
                 self.queues.flatten(number, node);
             }
         }
-        std::mem::swap(&mut self.queues.cares, &mut edit.cares);
+        std::mem::swap(&mut self.cares, &mut edit.cares);
         for &number in &edit.removed {
             let node = &mut self.nodes[number as usize];
             node.kind = Kind::None;
@@ -218,14 +214,14 @@ impl Tree {
             let chain = std::mem::take(&mut self.nodes[number as usize].chain);
             let to = successor(number);
             let heir = &mut self.nodes[to as usize];
-            self.queues.fill(now, to, heir, chain, |label, bytes| {
+            self.queues.fill(now, to, heir, &self.cares, chain, |label, bytes| {
                 label.leaf = to;
                 self.order.moved(label);
                 moved(number, label, bytes);
             });
         }
         let nodes = &self.nodes;
-        self.timer.retain(|entry| nodes.get(entry.node as usize).is_some_and(Node::is_held));
+        self.clocks.timer.retain(|entry| nodes.get(entry.node as usize).is_some_and(Node::is_held));
         for parent in &mut edit.parents {
             self.sort_anew(now, parent);
         }
@@ -242,19 +238,19 @@ impl Tree {
     fn move_into(&mut self, tables: &mut Tables) {
         take_over(&mut tables.nodes, &mut self.nodes);
         take_over(&mut tables.interiors, &mut self.interiors);
-        take_over(&mut tables.ceilings, &mut self.ceilings);
-        take_over(&mut tables.dues, &mut self.dues);
-        while let Some(entry) = self.timer.pop() {
-            tables.timer.push(entry);
+        take_over(&mut tables.clocks.ceilings, &mut self.clocks.ceilings);
+        take_over(&mut tables.clocks.dues, &mut self.clocks.dues);
+        while let Some(entry) = self.clocks.timer.pop() {
+            tables.clocks.timer.push(entry);
         }
-        std::mem::swap(&mut self.timer, &mut tables.timer);
+        std::mem::swap(&mut self.clocks.timer, &mut tables.clocks.timer);
         self.queues.move_into(&mut tables.queues);
     }
 
     fn write(&mut self, now: Instant, told: &NodeSpec, ceiling: Option<Ceiling>) {
         let number = told.number;
         let node = &mut self.nodes[number as usize];
-        let (old, clock) = &mut self.ceilings[number as usize];
+        let (old, clock) = &mut self.clocks.ceilings[number as usize];
         let had_ceiling = node.has_ceiling();
         // whoever waited for another ceiling asks this one
         node.share.flags.clear(Flags::HELD);
@@ -270,7 +266,7 @@ impl Tree {
         node.most_frames = told.frames;
         node.most_bytes = u32::try_from(told.bytes.get()).unwrap_or(u32::MAX);
         node.care = told.care;
-        let is_plain = self.queues.is_plain(told.care);
+        let is_plain = self.cares.get(usize::from(told.care)).is_none_or(Kept::is_plain);
         match (told.is_leaf, is_plain) {
             (false, _) => node.kind = Kind::Interior,
             (true, true) => node.kind = Kind::Plain,
@@ -278,7 +274,7 @@ impl Tree {
             (true, false) => {
                 node.kind = Kind::WithCare;
                 let chain = std::mem::take(&mut node.chain);
-                self.queues.fill(now, number, node, chain, |_, _| {});
+                self.queues.fill(now, number, node, &self.cares, chain, |_, _| {});
             }
         }
     }
@@ -294,7 +290,7 @@ impl Tree {
             let own = node.share.flags.of_its_own();
             node.share = *share;
             node.share.flags.set(own);
-            self.dues[*child as usize] = *due;
+            self.clocks.dues[*child as usize] = *due;
             if self.has_something(*child) {
                 self.wake_one(now, *child);
             }

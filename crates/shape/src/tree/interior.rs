@@ -8,15 +8,21 @@
 //! child per kind. A child that was served moves on by its frame's bytes over its weight: shares
 //! are exact whatever the order.
 //!
+//! Time moves on when a frame has gone, not when it is chosen: who comes while it is on the line
+//! starts where that frame began.
+//!
+//! A child that is alone competes with nobody: nothing is looked up for it, and it moves on as fast
+//! as time itself does, so only that is written; its `s` is kept as what it lies behind `v`.
+//!
 //! A child that is served leaves its calendar and is noted again. Two may stay noted where they no
-//! longer belong, and are put right when their day comes: one that is alone (nobody competes, so
-//! nothing is looked up), and one that was served because its guarantee was due (owed.rs).
+//! longer belong, and are put right when their day comes: one that is alone, and one that was
+//! served because its guarantee was due (owed.rs).
 
 use weir_units::Instant;
 
 use super::calendar::Calendar;
 use super::heap::before;
-use super::node::{Flags, NONE, Node};
+use super::node::{Flags, Node};
 use super::owed::{Due, Owed};
 
 /// Virtual time per byte of a child that has all the weight of its node: 2^16.
@@ -32,28 +38,17 @@ pub(crate) struct Interior {
     total_weight: u64,
     /// Virtual time per byte of the node as a whole; 0: to be computed anew.
     per_byte: u64,
-    /// Children that have something to send.
-    active: u32,
-    /// One alone: which, if it is known. Several: bytes of the frame that is on the line, for which
-    /// `v` has not moved on yet.
-    slot: Slot,
+    /// Children that have something to send; bytes on the line, if one of them is known to be alone.
+    count: u32,
+    /// Bytes of the frame that is on the line, for which `v` has not moved on yet; or the child that
+    /// is known to be alone, with [`ALONE`].
+    slot: u32,
     kinds: Box<[Calendar]>,
     owed: Option<Box<Owed>>,
 }
 
-/// A child's number and 1, or bytes; 0: none.
-#[derive(Clone, Copy, Debug, Default)]
-struct Slot(u32);
-
-/// Which child is next.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Next {
-    pub(crate) number: u32,
-    /// It is no longer noted in its calendar.
-    taken: bool,
-    /// It is next because its guarantee was due.
-    owed: bool,
-}
+/// Tells a child's number from bytes.
+const ALONE: u32 = 1 << 31;
 
 const _: () = assert!(size_of::<Interior>() == 64);
 
@@ -69,14 +64,20 @@ impl Interior {
     /// Whether any child has something to send.
     #[inline]
     pub(crate) fn is_active(&self) -> bool {
-        self.active > 0
+        self.count > 0 || self.slot & ALONE != 0
+    }
+
+    /// The only child that has something to send, if it is known.
+    #[inline]
+    fn alone(&self) -> Option<u32> {
+        (self.slot & ALONE != 0).then_some(self.slot & !ALONE)
     }
 
     /// A child has something to send.
     #[inline]
     pub(crate) fn wake(&mut self, now: Instant, number: u32, nodes: &mut [Node], dues: &mut [Due]) {
-        if self.active == 1 {
-            self.is_joined(nodes);
+        if let Some(alone) = self.alone() {
+            self.is_joined(alone, &mut nodes[alone as usize]);
         }
         let node = &mut nodes[number as usize];
         let share = &mut node.share;
@@ -87,59 +88,84 @@ impl Interior {
         share.flags.set(Flags::ACTIVE);
         self.active_weight += share.weight;
         self.per_byte = 0;
-        self.active += 1;
         if share.flags.has(Flags::OWED)
             && let Some(owed) = &mut self.owed
         {
             owed.wake(now, number, node, &mut dues[number as usize]);
         }
-        if self.active == 1 {
-            self.slot = Slot(number + 1);
-        } else if !node.share.flags.has(Flags::LISTED) {
-            self.calendar(node.share.group).note(number, node);
+        if self.count == 0 {
+            self.is_left_alone(number, node, 0);
+            return;
         }
-    }
-
-    /// The child that was alone gets company: its place counts again. Time is where it began its
-    /// last frame.
-    fn is_joined(&mut self, nodes: &mut [Node]) {
-        let Some(number) = std::mem::take(&mut self.slot).0.checked_sub(1) else { return };
-        let node = &mut nodes[number as usize];
+        self.count += 1;
         if !node.share.flags.has(Flags::LISTED) {
             self.calendar(node.share.group).note(number, node);
         }
     }
 
-    /// The child that goes next; `None` when none has anything to send.
+    /// From now on nobody competes with this child, of which so many bytes are on the line. Time is
+    /// where it is.
     #[inline]
-    pub(crate) fn next(&mut self, now: Instant, nodes: &mut [Node], dues: &[Due]) -> Option<Next> {
-        if self.active > 1 {
-            self.move_on();
-        } else if let Some(number) = self.slot.0.checked_sub(1) {
-            return Some(Next { number, taken: false, owed: false });
+    fn is_left_alone(&mut self, number: u32, node: &mut Node, bytes: u32) {
+        let share = &mut node.share;
+        if before(self.v, share.s) {
+            self.v = share.s;
         }
+        share.s = share.s.wrapping_sub(self.v);
+        self.per_byte = share.per_byte;
+        (self.count, self.slot) = (bytes, ALONE | number);
+    }
+
+    /// The child that was alone gets company: its place counts again.
+    #[inline]
+    fn is_joined(&mut self, number: u32, node: &mut Node) {
+        let bytes = u64::from(self.count);
+        self.is_placed(node, bytes);
+        self.count = 1;
+        if !node.share.flags.has(Flags::LISTED) {
+            self.calendar(node.share.group).note(number, node);
+        }
+    }
+
+    /// The child that was alone, and of which so many bytes are on the line, is so no longer.
+    #[inline]
+    fn is_placed(&mut self, node: &mut Node, bytes: u64) {
+        (self.count, self.slot) = (0, 0);
+        self.per_byte = 0;
+        let share = &mut node.share;
+        let at = share.s.wrapping_add(self.v);
+        share.s = at.wrapping_add(bytes.wrapping_mul(share.per_byte));
+    }
+
+    /// Which child goes next; `None` when none has anything to send. If it is looked up in a
+    /// calendar, it is taken out of it.
+    #[inline]
+    pub(crate) fn next(&mut self, now: Instant, nodes: &mut [Node], dues: &[Due]) -> Option<u32> {
+        if let Some(number) = self.alone() {
+            return Some(number);
+        }
+        self.move_on();
         if let Some(owed) = &mut self.owed
             && let Some(number) = owed.due(now, nodes, dues)
         {
-            return Some(Next { number, taken: false, owed: true });
+            nodes[number as usize].share.flags.set(Flags::IS_DUE);
+            return Some(number);
         }
         if let [calendar] = &mut *self.kinds {
             let number = first(calendar, nodes)?;
-            let least = calendar.start();
-            self.v = within(self.v, least, least.wrapping_add(calendar.frame));
+            if self.v.wrapping_sub(calendar.start()) > calendar.frame {
+                // time is before the day of the first, or behind when that should have finished
+                let least = calendar.start();
+                self.v = within(self.v, least, least.wrapping_add(calendar.frame));
+            }
             calendar.take_first(&mut nodes[number as usize]);
-            return Some(Next { number, taken: true, owed: false });
+            return Some(number);
         }
         self.next_of_kinds(nodes)
     }
 
-    /// The child that is likely to go after the one just told; a guess.
-    #[inline]
-    pub(crate) fn follower(&self) -> u32 {
-        self.kinds.first().map_or(NONE, Calendar::guess)
-    }
-
-    fn next_of_kinds(&mut self, nodes: &mut [Node]) -> Option<Next> {
+    #[inline(never)]
+    fn next_of_kinds(&mut self, nodes: &mut [Node]) -> Option<u32> {
         let (mut least_s, mut least_f) = (None, None);
         for calendar in &mut self.kinds {
             if first(calendar, nodes).is_none() {
@@ -171,66 +197,69 @@ impl Interior {
         let calendar = &mut self.kinds[best?.2];
         let number = calendar.first()?;
         calendar.take_first(&mut nodes[number as usize]);
-        Some(Next { number, taken: true, owed: false })
+        Some(number)
     }
 
     /// A frame of `bytes` of the child that was next has been sent; `stays`: it can send more now.
     #[inline]
-    pub(crate) fn sent(
-        &mut self,
-        now: Instant,
-        next: Next,
-        node: &mut Node,
-        dues: &mut [Due],
-        bytes: u64,
-        stays: bool,
-    ) {
-        let share = &mut node.share;
-        if self.active > 1 {
-            // what a guarantee took is not what weights share: time stands still for it
-            if !next.owed {
-                self.move_on();
-                self.slot = Slot(u32::try_from(bytes).unwrap_or(u32::MAX));
+    pub(crate) fn sent(&mut self, number: u32, node: &mut Node, bytes: u64, stays: bool) {
+        let on_the_line = u32::try_from(bytes).unwrap_or(u32::MAX);
+        if self.alone().is_some() {
+            self.v = self.v.wrapping_add(u64::from(self.count).wrapping_mul(self.per_byte));
+            self.count = on_the_line;
+            if !stays {
+                self.is_placed(node, bytes);
+                self.sleeps(node);
             }
-        } else if before(self.v, share.s) {
-            // a child that is alone takes virtual time along
-            self.v = share.s;
+            return;
         }
+        if stays && self.count == 1 {
+            node.share.flags.clear(Flags::IS_DUE);
+            self.is_left_alone(number, node, on_the_line);
+            return;
+        }
+        let share = &mut node.share;
         share.s = share.s.wrapping_add(bytes.wrapping_mul(share.per_byte));
-        if share.flags.has(Flags::OWED) {
-            dues[next.number as usize].sent(now, bytes);
-            // what the guarantee gave is not held against the child for long
+        if share.flags.has(Flags::IS_DUE) {
+            share.flags.clear(Flags::IS_DUE);
+            // what a guarantee took is not what weights share: time stands still for it, and what
+            // it gave is not held against the child for long
             let most = self.v.wrapping_add(2 * FRAME * share.per_byte);
-            if next.owed && before(most, share.s) {
+            if before(most, share.s) {
                 share.s = most;
             }
+        } else {
+            self.slot = on_the_line & !ALONE;
         }
         if !stays {
-            if self.active > 1 {
-                self.move_on();
-            }
-            share.flags.clear(Flags::ACTIVE);
-            self.active_weight -= share.weight;
-            self.per_byte = 0;
-            self.active -= 1;
-            self.slot = Slot::default();
-        } else if self.active == 1 {
-            self.slot = Slot(next.number + 1);
-        } else if next.taken {
-            self.calendar(node.share.group).note(next.number, node);
+            self.move_on();
+            self.count -= 1;
+            self.sleeps(node);
+        } else if !node.share.flags.has(Flags::LISTED) {
+            self.calendar(node.share.group).note(number, node);
         }
+    }
+
+    /// A child has nothing more to send.
+    #[inline]
+    fn sleeps(&mut self, node: &mut Node) {
+        let share = &mut node.share;
+        share.flags.clear(Flags::ACTIVE);
+        self.active_weight -= share.weight;
+        self.per_byte = 0;
     }
 
     /// The frame that was on the line has gone.
     #[inline]
     fn move_on(&mut self) {
-        let bytes = std::mem::take(&mut self.slot).0;
+        let bytes = std::mem::take(&mut self.slot);
         if bytes > 0 {
             self.v = self.v.wrapping_add(u64::from(bytes).wrapping_mul(self.per_byte()));
         }
     }
 
-    /// Virtual time per byte; computed anew only when other children have something to send.
+    /// Virtual time per byte; computed anew only when other children have something to send. While
+    /// a child is alone that is its own.
     #[inline]
     fn per_byte(&mut self) -> u64 {
         if self.per_byte == 0 {
@@ -246,11 +275,13 @@ impl Interior {
     /// The calendar of a kind of children.
     #[inline]
     fn calendar(&mut self, kind: u16) -> &mut Calendar {
-        let at = match self.kinds.len() {
-            1 => 0,
-            _ => self.kinds.iter().position(|c| c.kind == kind).unwrap_or(0),
-        };
-        &mut self.kinds[at]
+        match &mut *self.kinds {
+            [calendar] => calendar,
+            kinds => {
+                let at = kinds.iter().position(|c| c.kind == kind).unwrap_or(0);
+                &mut kinds[at]
+            }
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use super::node::NONE;
 use super::split::Split;
 
 /// One ring per power of two.
-const RINGS: usize = 33;
+const RINGS: usize = 32;
 /// Queues that one question moves down at most.
 const MOVES: usize = 16;
 
@@ -42,10 +42,9 @@ impl Default for Longest {
 }
 
 /// The ring of a queue of so many frames; 0: none.
-#[inline]
-#[expect(clippy::cast_possible_truncation, reason = "at most 32")]
+#[expect(clippy::cast_possible_truncation, reason = "at most 31")]
 const fn ring_of(frames: u32) -> u8 {
-    if frames < 2 { 0 } else { (u32::BITS - frames.leading_zeros()) as u8 }
+    if frames < 2 { 0 } else { frames.ilog2() as u8 }
 }
 
 impl Longest {
@@ -70,9 +69,9 @@ impl Longest {
     /// A queue has more frames than before.
     #[inline]
     pub(crate) fn grew(&mut self, id: u32, frames: u32, is_in: &mut u8) {
-        let ring = ring_of(frames);
-        if ring > *is_in {
-            self.put(id, is_in, ring);
+        // twice as many as its ring begins with
+        if frames >> *is_in > 1 {
+            self.put(id, is_in, ring_of(frames));
         }
     }
 

@@ -71,6 +71,8 @@ impl Flags {
     pub(crate) const CEILING: u8 = 16;
     /// Its ceiling does not let it send yet: it waits in the timer.
     pub(crate) const HELD: u8 = 32;
+    /// It is served because its guarantee is due.
+    pub(crate) const IS_DUE: u8 = 64;
 
     /// Those that do not depend on the siblings.
     pub(crate) const fn of_its_own(self) -> u8 {
@@ -112,6 +114,12 @@ impl Node {
     #[inline]
     pub(crate) const fn has_ceiling(&self) -> bool {
         self.share.flags.has(Flags::CEILING)
+    }
+
+    /// Whether it has a clock: of a ceiling, or of a guarantee.
+    #[inline]
+    pub(crate) const fn has_clock(&self) -> bool {
+        self.share.flags.has(Flags::CEILING | Flags::OWED)
     }
 
     /// Whether one more frame is too many.

@@ -67,6 +67,7 @@ impl Owed {
     }
 
     /// The child whose guarantee is due. Entries are put right when they come to the top.
+    #[inline(never)]
     pub(crate) fn due(&mut self, now: Instant, nodes: &mut [Node], dues: &[Due]) -> Option<u32> {
         while let Some(first) = self.by_due.first() {
             let flags = &mut nodes[first.node as usize].share.flags;

@@ -13,7 +13,7 @@ mod leaving;
 mod lists;
 mod moving;
 
-use super::care::Care;
+use super::care::{Care, Queueing};
 use super::ceiling::{Ceiling, Clock};
 use super::heap::Heap;
 use super::hosts::Hosts;
@@ -111,12 +111,25 @@ pub(crate) struct Kept {
     pub(crate) care: Care,
     /// What one connection may have.
     pub(crate) max: Option<Ceiling>,
+    /// Connections have queues of their own.
+    by_flow: bool,
+    /// Hosts take turns.
+    by_host: bool,
 }
 
 impl Kept {
     pub(crate) fn new(care: Care) -> Kept {
         let max = care.sessions.filter(|s| s.max < Rate::MAX);
-        Kept { care, max: max.map(|s| Ceiling::new(s.max, None)) }
+        Kept {
+            care,
+            max: max.map(|s| Ceiling::new(s.max, None)),
+            by_flow: care.queue != Queueing::Fifo || care.sessions.is_some(),
+            by_host: care.is_by_host(),
+        }
+    }
+
+    pub(crate) fn is_plain(&self) -> bool {
+        self.care.is_plain()
     }
 }
 
@@ -125,7 +138,6 @@ impl Kept {
 pub(crate) struct Queues {
     pub(super) store: Store,
     pub(super) longest: Longest,
-    pub(super) cares: Box<[Kept]>,
     pub(super) queues: Split<Queue>,
     /// Queues of connections: those of leaves lie behind them.
     pub(super) flows: u32,
@@ -162,7 +174,6 @@ impl Queues {
         Queues {
             store: Store::new(buffers),
             longest: Longest::new(flows as usize),
-            cares: Box::default(),
             queues: Split::new(flows as usize),
             flows,
             crowds: Vec::new(),
@@ -181,10 +192,6 @@ impl Queues {
         self.queues.bytes_of_flows() + self.longest.bytes_of_flows()
     }
 
-    pub(crate) fn is_plain(&self, care: u16) -> bool {
-        self.cares.get(usize::from(care)).is_none_or(|kept| kept.care.is_plain())
-    }
-
     /// The larger tables take over; the smaller ones are left in their place.
     pub(crate) fn move_into(&mut self, tables: &mut Tables) {
         self.queues.move_into(&mut tables.queues);
@@ -196,9 +203,6 @@ impl Queues {
     /// Lets the processor fetch what a frame of this label will need.
     #[inline]
     pub(crate) fn expect(&self, label: &Label) {
-        if self.cares.is_empty() {
-            return;
-        }
         if let Some(queue) = self.queues.get(label.flow.index) {
             std::hint::black_box((queue.leaf, queue.rung));
         }
@@ -223,8 +227,15 @@ impl Queues {
 
     /// A frame joins a plain leaf.
     #[inline]
-    pub(crate) fn push(&mut self, now: Instant, number: u32, node: &mut Node, came: Came) {
-        self.store.push(&mut node.chain, now, came.frame, came.label, false);
+    pub(crate) fn push(
+        &mut self,
+        now: Instant,
+        number: u32,
+        node: &mut Node,
+        frame: Frame,
+        label: &Label,
+    ) {
+        self.store.push(&mut node.chain, now, frame, label, false);
         self.longest.grew(self.flows + number, node.chain.frames(), &mut node.ring);
     }
 
@@ -244,11 +255,15 @@ pub(crate) enum Away {
     Waiting,
 }
 
-/// A frame that comes, with its label.
+/// How a frame joins a leaf with care.
 #[derive(Debug)]
-pub(crate) struct Came {
-    pub(crate) frame: Frame,
-    pub(crate) label: Label,
+pub(crate) struct Joins {
+    /// Its queue.
+    id: u32,
+    /// It is to be marked.
+    mark: bool,
+    /// The place of a frame that has to go instead.
+    pub(crate) lost: Option<u32>,
 }
 
 #[inline]

@@ -178,7 +178,7 @@ impl Ring {
     }
 
     /// To the end of those that have sent in their turn.
-    #[inline]
+    #[inline(never)]
     fn rotate<T: Members>(&mut self, members: &mut T, id: u32) {
         self.leave(members, id);
         members[id].turn().place = Place::Old;

@@ -103,7 +103,7 @@ impl Store {
         chain: &mut Chain,
         now: Instant,
         frame: Frame,
-        label: Label,
+        label: &Label,
         mark: bool,
     ) {
         let at = frame.index();
@@ -111,7 +111,7 @@ impl Store {
         let net_at = u8::try_from(label.net_at).unwrap_or(u8::MAX);
         let flags = if label.ecn() == 0 { 0 } else { CAN_MARK } | if mark { MARK } else { 0 };
         self.links[at as usize] = Link { since: now, next: NONE, len, net_at, flags };
-        self.places[at as usize].0 = Some((frame, label));
+        self.places[at as usize].0 = Some((frame, *label));
         self.hang(chain, at, len);
     }
 

@@ -4,86 +4,66 @@
 use weir_packet::{Frame, Label, Reason};
 use weir_units::Instant;
 
-use super::{Came, Kept, Queues, depth};
+use super::{Joins, Kept, Queues, depth};
 use crate::aqm::{Arriving, Fate};
-use crate::tree::care::{Care, Queueing};
 use crate::tree::node::{NONE, Node};
 use crate::tree::ring::{Member, Place};
-use crate::tree::store::Waiting;
 
 impl Queues {
-    /// A frame joins a leaf with care; comes back what has to go instead of it, or itself.
-    pub(crate) fn push_with_care(
+    /// Whether a frame of so many bytes may join a leaf with care, and how.
+    #[inline]
+    pub(crate) fn consider(
         &mut self,
         now: Instant,
         number: u32,
         node: &mut Node,
-        came: Came,
-    ) -> Result<Option<(Waiting, Reason)>, (Frame, Reason)> {
-        // lent out, so that what it says and what it governs can be used at once
-        let cares = std::mem::take(&mut self.cares);
-        let result = match cares.get(usize::from(node.care)) {
-            Some(kept) => self.consider(now, number, node, came, kept),
-            None => Err((came.frame, Reason::QueueFull)),
-        };
-        self.cares = cares;
-        result
-    }
-
-    pub(super) fn consider(
-        &mut self,
-        now: Instant,
-        number: u32,
-        node: &mut Node,
-        came: Came,
         kept: &Kept,
-    ) -> Result<Option<(Waiting, Reason)>, (Frame, Reason)> {
+        bytes: usize,
+        label: &Label,
+    ) -> Result<Joins, Reason> {
         let care = &kept.care;
-        let id = self.queue_of(care, number, &came.label);
+        let id = self.queue_of(kept, number, label);
         if self.queues[id].leaf != number {
             self.settle(id, number);
         }
         if let Some(sessions) = care.sessions
             && !self.may_speak(now, number, id, sessions)
         {
-            return Err((came.frame, Reason::NoSession));
+            return Err(Reason::NoSession);
         }
         let queue = &mut self.queues[id];
-        let can_mark = care.ecn && came.label.ecn() != 0;
-        let frame = Arriving { colour: came.label.colour, can_mark };
+        let frame = Arriving { colour: label.colour, can_mark: care.ecn && label.ecn() != 0 };
         let behind = depth(&queue.chain);
         let fate = care.aqm.arrive(&mut queue.aqm, now, frame, behind, &mut self.random);
         if fate == Fate::Drop {
-            return Err((came.frame, Reason::Managed));
+            return Err(Reason::Managed);
         }
-        if !self.has_turn(now, id, number, kept, &came.label) {
-            return Err((came.frame, Reason::QueueFull));
+        if queue.turn.place == Place::Off && !self.begins(now, id, number, kept, label) {
+            return Err(Reason::QueueFull);
         }
         let mut lost = None;
-        if node.is_full(came.frame.len()) {
-            match self.make_room(now, number, node, id, care) {
-                Some(waiting) => lost = Some((waiting, Reason::QueueFull)),
-                None => return Err((came.frame, Reason::QueueFull)),
-            }
+        if node.is_full(bytes) {
+            lost = Some(self.make_room(now, number, node, id, kept).ok_or(Reason::QueueFull)?);
         }
-        self.join(now, number, node, id, came, fate == Fate::Mark);
-        Ok(lost)
+        Ok(Joins { id, mark: fate == Fate::Mark, lost })
     }
 
     /// Puts a frame into its queue, whatever the limits say.
-    pub(super) fn join(
+    #[inline]
+    pub(crate) fn join(
         &mut self,
         now: Instant,
         number: u32,
         node: &mut Node,
-        id: u32,
-        came: Came,
-        mark: bool,
+        joins: &Joins,
+        frame: Frame,
+        label: &Label,
     ) {
+        let id = joins.id;
         let crowd = &mut self.crowds[number as usize];
         let queue = &mut self.queues[id];
-        node.chain.count(u16::try_from(came.frame.len()).unwrap_or(u16::MAX));
-        self.store.push(&mut queue.chain, now, came.frame, came.label, mark);
+        node.chain.count(u16::try_from(frame.len()).unwrap_or(u16::MAX));
+        self.store.push(&mut queue.chain, now, frame, label, joins.mark);
         if matches!(queue.turn.place, Place::Held | Place::Waiting) {
             crowd.away += 1;
         }
@@ -101,17 +81,15 @@ impl Queues {
     }
 
     /// Which queue a frame joins.
-    pub(super) fn queue_of(&self, care: &Care, number: u32, label: &Label) -> u32 {
-        let by_flow = care.queue != Queueing::Fifo || care.sessions.is_some();
-        if by_flow && label.flow.index < self.flows {
-            label.flow.index
-        } else {
-            self.flows + number
-        }
+    #[inline]
+    pub(super) fn queue_of(&self, kept: &Kept, number: u32, label: &Label) -> u32 {
+        let flow = label.flow.index;
+        if kept.by_flow && flow < self.flows { flow } else { self.flows + number }
     }
 
-    /// Lets a queue take its turns, if it has none yet. `false`: there is no place for its host.
-    pub(super) fn has_turn(
+    /// A queue that has no turns begins to take them. `false`: there is no place for its host.
+    #[inline(never)]
+    pub(super) fn begins(
         &mut self,
         now: Instant,
         id: u32,
@@ -119,11 +97,11 @@ impl Queues {
         kept: &Kept,
         label: &Label,
     ) -> bool {
-        if self.queues[id].turn.place != Place::Off || self.is_ahead(now, id, kept) {
+        if self.is_ahead(now, id, kept) {
             return true;
         }
         let crowd = &mut self.crowds[number as usize];
-        if !kept.care.is_by_host() {
+        if !kept.by_host {
             crowd.ring.begin(&mut self.queues, id);
             return true;
         }
@@ -137,25 +115,25 @@ impl Queues {
         true
     }
 
-    /// The leaf is full: the fattest of its queues gives its first frame. `None`: that is the
-    /// queue which is to grow, and it is alone; so the newcomer has to go.
+    /// The leaf is full: the fattest of its queues gives its first frame, which has to go. `None`:
+    /// that is the queue which is to grow, and it is alone; so the newcomer has to go.
+    #[inline(never)]
     pub(super) fn make_room(
         &mut self,
         now: Instant,
         number: u32,
         node: &mut Node,
         id: u32,
-        care: &Care,
-    ) -> Option<Waiting> {
+        kept: &Kept,
+    ) -> Option<u32> {
         let fattest = self.crowds[number as usize].fattest;
         let is_other =
             fattest != NONE && self.bytes_in(fattest, number) > self.queues[id].chain.bytes();
         let from = if is_other { fattest } else { id };
-        care.aqm.overflow(&mut self.queues[from].aqm, now);
-        if care.queue == Queueing::Fifo && care.sessions.is_none() {
+        kept.care.aqm.overflow(&mut self.queues[from].aqm, now);
+        if !kept.by_flow {
             return None;
         }
-        let (at, _) = self.pop_queue(now, node, from, care)?;
-        self.store.take(at)
+        self.pop_queue(now, node, from, &kept.care)
     }
 }

@@ -1,70 +1,49 @@
 //! Which frame of a leaf with care is next, and which have to go.
 
 use weir_packet::Label;
-use weir_units::Instant;
+use weir_units::{Bytes, Instant};
 
-use super::{Kept, Queues, depth};
+use super::{Crowd, Kept, Queue, Queues, depth};
 use crate::aqm::{Fate, Leaving};
 use crate::tree::care::Care;
 use crate::tree::node::{NONE, Node};
 use crate::tree::ring::Place;
-use crate::tree::store::{Link, Waiting};
+use crate::tree::store::{Link, Store, Waiting};
 
 impl Queues {
-    /// Takes the first frame of a queue.
+    /// Takes the first frame of a queue; its place.
     pub(super) fn pop_queue(
         &mut self,
         now: Instant,
         node: &mut Node,
         id: u32,
         care: &Care,
-    ) -> Option<(u32, Link)> {
+    ) -> Option<u32> {
         let queue = &mut self.queues[id];
-        let (at, link) = self.store.pop(&mut queue.chain)?;
-        node.chain.discount(link.len);
         let crowd = &mut self.crowds[queue.leaf as usize];
-        if matches!(queue.turn.place, Place::Held | Place::Waiting) {
-            crowd.away -= 1;
-        }
-        if crowd.fattest == id {
-            crowd.fat = queue.chain.bytes();
-        }
+        let (at, _) = crowd.pop(&mut self.store, node, id, queue)?;
         if queue.chain.is_empty() {
             care.aqm.emptied(&mut queue.aqm, now);
         }
-        Some((at, link))
+        Some(at)
     }
 
-    /// The frame of a leaf with care that is next; `None` if queue management dropped all that may
-    /// leave. `cost` says what a frame costs on the link.
+    /// The place of the frame of a leaf with care that is next, and what it costs; `None` if queue
+    /// management dropped all that may leave. `cost` says what a frame costs on the link.
+    #[inline]
     pub(crate) fn pop(
         &mut self,
         now: Instant,
         number: u32,
         node: &mut Node,
-        cost: impl Fn(&Link) -> u64,
-    ) -> Option<(u32, Link)> {
-        let cares = std::mem::take(&mut self.cares);
-        let kept = cares.get(usize::from(node.care));
-        let popped = kept.and_then(|kept| self.pop_with_care(now, number, node, kept, cost));
-        self.cares = cares;
-        popped
-    }
-
-    #[inline]
-    pub(super) fn pop_with_care(
-        &mut self,
-        now: Instant,
-        number: u32,
-        node: &mut Node,
         kept: &Kept,
-        cost: impl Fn(&Link) -> u64,
-    ) -> Option<(u32, Link)> {
-        let care = &kept.care;
+        cost: impl Fn(&Link) -> Bytes,
+    ) -> Option<(u32, Bytes)> {
         loop {
-            let host = self.next_host(number, care)?;
+            let host = if kept.by_host { self.next_host(number)? } else { NONE };
+            let crowd = &mut self.crowds[number as usize];
             let ring = match host {
-                NONE => &mut self.crowds[number as usize].ring,
+                NONE => &mut crowd.ring,
                 host => &mut self.hosts[host].ring,
             };
             let id = ring.next(&mut self.queues)?;
@@ -72,34 +51,37 @@ impl Queues {
                 self.is_silent(number, host, id);
                 continue;
             }
-            let Some((at, link)) = self.pop_managed(now, node, id, care) else { continue };
+            let Some((at, link)) = self.pop_managed(now, node, id, &kept.care) else { continue };
             let bytes = cost(&link);
-            let charged = i32::try_from(bytes).unwrap_or(i32::MAX);
-            let crowd = &mut self.crowds[number as usize];
+            let charged = i32::try_from(bytes.get()).unwrap_or(i32::MAX);
             if host == NONE {
-                crowd.ring.sent(&mut self.queues, id, charged);
+                self.crowds[number as usize].ring.sent(&mut self.queues, id, charged);
             } else {
-                self.hosts[host].ring.sent(&mut self.queues, id, charged);
-                crowd.ring.sent(&mut self.hosts, host, charged);
+                self.host_has_sent(number, host, id, charged);
             }
             if let Some(max) = &kept.max {
-                self.has_sent(now, id, max, bytes);
+                self.has_sent(now, id, max, bytes.get());
             }
-            return Some((at, link));
+            return Some((at, bytes));
         }
     }
 
-    /// Whose turn it is among hosts; `NONE` where there are none.
-    #[inline]
-    pub(super) fn next_host(&mut self, number: u32, care: &Care) -> Option<u32> {
-        if !care.is_by_host() {
-            return Some(NONE);
-        }
+    /// The host whose turn it is.
+    #[inline(never)]
+    fn next_host(&mut self, number: u32) -> Option<u32> {
         self.crowds[number as usize].ring.next(&mut self.hosts)
     }
 
+    /// A connection has sent, and so has its host.
+    #[inline(never)]
+    fn host_has_sent(&mut self, number: u32, host: u32, id: u32, bytes: i32) {
+        self.hosts[host].ring.sent(&mut self.queues, id, bytes);
+        self.crowds[number as usize].ring.sent(&mut self.hosts, host, bytes);
+    }
+
     /// The queue whose turn it is has nothing to send.
-    pub(super) fn is_silent(&mut self, number: u32, host: u32, id: u32) {
+    #[inline(never)]
+    fn is_silent(&mut self, number: u32, host: u32, id: u32) {
         let crowd = &mut self.crowds[number as usize];
         if host == NONE {
             crowd.ring.has_nothing(&mut self.queues, id);
@@ -117,16 +99,20 @@ impl Queues {
 
     /// The first frame of a queue that queue management lets go.
     #[inline]
-    pub(super) fn pop_managed(
+    fn pop_managed(
         &mut self,
         now: Instant,
         node: &mut Node,
         id: u32,
         care: &Care,
     ) -> Option<(u32, Link)> {
+        let queue = &mut self.queues[id];
+        let crowd = &mut self.crowds[queue.leaf as usize];
         loop {
-            let (at, link) = self.pop_queue(now, node, id, care)?;
-            let queue = &mut self.queues[id];
+            let (at, link) = crowd.pop(&mut self.store, node, id, queue)?;
+            if queue.chain.is_empty() {
+                care.aqm.emptied(&mut queue.aqm, now);
+            }
             let can_mark = care.ecn && link.can_mark();
             let frame = Leaving { since: link.since, can_mark };
             let behind = depth(&queue.chain);
@@ -147,30 +133,31 @@ impl Queues {
         self.store.take(at)
     }
 
-    /// The longest queue of all gives its first frame; if none has two, that of the frame which
-    /// joined last. A leaf that is empty thereby stays a child of its parent until its turn comes.
+    /// The place of the frame that has to go where all is full: the first of the longest queue; if
+    /// none has two, that of the queue which the last one joined. A leaf that is empty thereby stays
+    /// a child of its parent until its turn comes.
     #[cold]
     pub(crate) fn longest_pays(
         &mut self,
         now: Instant,
         nodes: &mut [Node],
+        cares: &[Kept],
         joined: &Label,
-    ) -> Option<Waiting> {
+    ) -> Option<u32> {
         let node = nodes.get(joined.leaf as usize)?;
-        let own = match self.cares.get(usize::from(node.care)) {
-            Some(kept) if !node.is_plain() => self.queue_of(&kept.care, joined.leaf, joined),
+        let own = match cares.get(usize::from(node.care)) {
+            Some(kept) if !node.is_plain() => self.queue_of(kept, joined.leaf, joined),
             _ => self.flows + joined.leaf,
         };
         let id = self.find_longest(nodes).unwrap_or(own);
-        let (at, _) = match self.plain(id, nodes) {
-            Some(number) => self.store.pop(&mut nodes[number].chain)?,
+        match self.plain(id, nodes) {
+            Some(number) => self.store.pop(&mut nodes[number].chain).map(|(at, _)| at),
             None => {
                 let node = &mut nodes[self.queues[id].leaf as usize];
-                let care = self.cares.get(usize::from(node.care))?.care;
-                self.pop_queue(now, node, id, &care)?
+                let kept = cares.get(usize::from(node.care))?;
+                self.pop_queue(now, node, id, &kept.care)
             }
-        };
-        self.store.take(at)
+        }
     }
 
     /// The plain leaf whose only queue this is.
@@ -196,5 +183,27 @@ impl Queues {
         });
         self.longest = longest;
         found
+    }
+}
+
+impl Crowd {
+    /// Takes the first frame of one of its queues.
+    #[inline]
+    fn pop(
+        &mut self,
+        store: &mut Store,
+        node: &mut Node,
+        id: u32,
+        queue: &mut Queue,
+    ) -> Option<(u32, Link)> {
+        let (at, link) = store.pop(&mut queue.chain)?;
+        node.chain.discount(link.len);
+        if matches!(queue.turn.place, Place::Held | Place::Waiting) {
+            self.away -= 1;
+        }
+        if self.fattest == id {
+            self.fat = queue.chain.bytes();
+        }
+        Some((at, link))
     }
 }

@@ -49,10 +49,10 @@ impl Queues {
         now: Instant,
         number: u32,
         node: &mut Node,
+        cares: &[Kept],
         mut chain: Chain,
         mut relabel: impl FnMut(&mut Label, usize),
     ) {
-        let cares = std::mem::take(&mut self.cares);
         let kept = cares.get(usize::from(node.care)).filter(|_| !node.is_plain());
         while let Some((at, link)) = self.store.pop(&mut chain) {
             let Some(label) = self.store.label(at) else { continue };
@@ -67,7 +67,6 @@ impl Queues {
                 Some(kept) => self.put(now, number, node, kept, &label, (at, link)),
             }
         }
-        self.cares = cares;
     }
 
     pub(super) fn put(
@@ -79,14 +78,15 @@ impl Queues {
         label: &Label,
         (at, link): (u32, Link),
     ) {
-        let id = self.queue_of(&kept.care, number, label);
+        let id = self.queue_of(kept, number, label);
         if self.queues[id].leaf != number {
             self.settle(id, number);
         }
         if let Some(sessions) = kept.care.sessions {
             let _ = self.may_speak(now, number, id, sessions);
         }
-        if !self.has_turn(now, id, number, kept, label) {
+        let is_off = self.queues[id].turn.place == Place::Off;
+        if is_off && !self.begins(now, id, number, kept, label) {
             self.store.append_one(&mut self.dropped, at);
             return;
         }
