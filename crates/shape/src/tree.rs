@@ -34,7 +34,7 @@ use clocks::Clocks;
 use interior::Interior;
 use node::{Flags, Kind, NONE, Node};
 use order::Order;
-use queues::{Kept, Queues};
+use queues::{Fetched, Kept, Queues};
 
 pub use care::{Care, Next as NextSession, Queueing, Sessions};
 pub use edit::Edit;
@@ -102,6 +102,7 @@ impl Tree {
         }
         if !self.cares.is_empty() {
             self.queues.expect(label);
+            self.order.expect(label);
         }
     }
 
@@ -310,17 +311,35 @@ impl Tree {
         }
     }
 
-    /// Looks at what is known of a frame that will probably be next but one, and at the leaf behind
-    /// it: they are fetched while others are served. `next` is the leaf that is next, as far as can
-    /// be guessed.
+    /// Looks at what leaves will need that will probably be next but one and later, so that it is
+    /// fetched while others are served: the nearer one is, the further on the way from the leaf to
+    /// its frame. Each step looks at what an earlier one fetched. `next` is the leaf that is next,
+    /// as far as can be guessed.
     #[inline]
     fn look_ahead(&self, next: u32) {
-        let Some(node) = self.nodes.get(next as usize) else { return };
-        let next = node.share.next;
-        if let Some(node) = self.nodes.get(next as usize) {
-            self.queues.look_ahead(next, node);
-            std::hint::black_box(self.nodes.get(node.share.next as usize).map(|n| n.kind));
+        let behind = |node: &Node| self.nodes.get(node.share.next as usize);
+        let Some((number, node)) = self.nodes.get(next as usize).and_then(|node| {
+            let number = node.share.next;
+            Some((number, behind(node)?))
+        }) else {
+            return;
+        };
+        if node.is_plain() {
+            self.queues.store.look_at(&node.chain);
+            std::hint::black_box(behind(node).map(|node| node.kind));
+        } else {
+            self.look_ahead_with_care(number);
         }
+    }
+
+    #[inline(never)]
+    fn look_ahead_with_care(&self, mut number: u32) {
+        for fetched in [Fetched::Queue, Fetched::Crowd, Fetched::Leaf] {
+            let Some(node) = self.nodes.get(number as usize) else { return };
+            self.queues.look_ahead(number, fetched);
+            number = node.share.next;
+        }
+        std::hint::black_box(self.nodes.get(number as usize).map(|node| node.kind));
     }
 
     /// From the leaf back to the link: everyone on the way has sent.

@@ -34,6 +34,14 @@ impl Order {
         }
     }
 
+    /// Lets the processor fetch what a frame of this label will need.
+    #[inline]
+    pub(crate) fn expect(&self, label: &Label) {
+        if let Some(place) = self.flows.get(label.flow.index as usize) {
+            std::hint::black_box(place.waiting);
+        }
+    }
+
     #[inline]
     pub(crate) fn came(&mut self, label: &Label) {
         if let Some(place) = self.flows.get_mut(label.flow.index as usize) {

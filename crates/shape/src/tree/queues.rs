@@ -27,31 +27,35 @@ use crate::aqm::{Depth, Random, State};
 /// Hosts that may wait at a time; hosts whose last frame has gone stay for a round.
 const HOSTS: usize = 1 << 18;
 
-/// One queue of a leaf with care.
+/// One queue of a leaf with care. What every frame needs comes first and lies in two cache lines,
+/// wherever the queue begins.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
 pub(crate) struct Queue {
     pub(super) chain: Chain,
     pub(super) turn: Turn,
+    aqm: State,
     /// The leaf that it is in, if it is anywhere.
     pub(super) leaf: u32,
-    /// Its host, where hosts take turns.
-    host: u32,
-    aqm: State,
-    /// When it may send again, where each has a ceiling.
-    pub(super) clock: Clock,
-    /// The sessions that spoke before and after it.
-    pub(super) older: u32,
-    pub(super) younger: u32,
-    /// When it spoke last, in 2^20 nanoseconds.
-    pub(super) spoke: u32,
     rung: u8,
     /// It has an entry in the timer.
     pub(super) timed: bool,
     /// It is a session that has a place.
     pub(super) admitted: bool,
+    /// When it may send again, where each has a ceiling.
+    pub(super) clock: Clock,
+    /// Its host, where hosts take turns.
+    host: u32,
+    /// The sessions that spoke before and after it.
+    pub(super) older: u32,
+    pub(super) younger: u32,
+    /// When it spoke last, in 2^20 nanoseconds.
+    pub(super) spoke: u32,
 }
 
 const _: () = assert!(size_of::<Queue>() <= 112);
+
+const _: () = assert!(size_of::<Crowd>() == 64);
 
 impl Member for Queue {
     fn turn(&mut self) -> &mut Turn {
@@ -59,8 +63,9 @@ impl Member for Queue {
     }
 }
 
-/// What a leaf with care knows of its queues.
+/// What a leaf with care knows of its queues, in one cache line.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(crate) struct Crowd {
     /// Whose turn it is: queues, or hosts.
     ring: Ring,
@@ -204,24 +209,26 @@ impl Queues {
     #[inline]
     pub(crate) fn expect(&self, label: &Label) {
         if let Some(queue) = self.queues.get(label.flow.index) {
-            std::hint::black_box((queue.leaf, queue.rung));
+            self.store.look_at_last(&queue.chain);
+            std::hint::black_box(queue.leaf);
         }
         if let Some(crowd) = self.crowds.get(label.leaf as usize) {
             std::hint::black_box(crowd.fat);
         }
     }
 
-    /// Lets the processor fetch what a leaf that will be next needs.
+    /// Lets the processor fetch what a leaf with care will need next, after what was fetched.
     #[inline]
-    pub(crate) fn look_ahead(&self, number: u32, node: &Node) {
-        if node.is_plain() {
-            self.store.look_at(&node.chain);
-            return;
-        }
-        let first = self.crowds.get(number as usize).and_then(|crowd| crowd.ring.any());
-        if let Some(queue) = first.and_then(|id| self.queues.get(id)) {
-            std::hint::black_box(queue.rung);
-            self.store.look_at(&queue.chain);
+    pub(crate) fn look_ahead(&self, number: u32, fetched: Fetched) {
+        let Some(crowd) = self.crowds.get(number as usize) else { return };
+        let first = crowd.ring.any();
+        if fetched == Fetched::Leaf {
+            std::hint::black_box(first);
+        } else if let Some(queue) = first.and_then(|id| self.queues.get(id)) {
+            match fetched {
+                Fetched::Queue => self.store.look_at(&queue.chain),
+                _ => _ = std::hint::black_box((queue.chain.frames(), queue.leaf)),
+            }
         }
     }
 
@@ -244,6 +251,14 @@ impl Queues {
     pub(crate) fn ready(&self, number: u32, node: &Node) -> u32 {
         node.chain.frames() - self.crowds[number as usize].away
     }
+}
+
+/// How far on the way from a leaf to its frame all has been fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fetched {
+    Leaf,
+    Crowd,
+    Queue,
 }
 
 /// Why a queue may not send.

@@ -165,6 +165,14 @@ impl Store {
         }
     }
 
+    /// Lets the processor fetch what is known of the last frame of a chain: another joins it.
+    #[inline]
+    pub(crate) fn look_at_last(&self, chain: &Chain) {
+        if let Some(link) = self.links.get(chain.last as usize) {
+            std::hint::black_box(link.len);
+        }
+    }
+
     /// Lets the processor fetch a frame.
     #[inline]
     pub(crate) fn expect(&self, at: u32) {

@@ -133,9 +133,9 @@ impl Queues {
         self.store.take(at)
     }
 
-    /// The place of the frame that has to go where all is full: the first of the longest queue; if
-    /// none has two, that of the queue which the last one joined. A leaf that is empty thereby stays
-    /// a child of its parent until its turn comes.
+    /// The place of the frame that has to go where all is full: the first of the longest queue;
+    /// if none has two, that of the queue which grew last. A leaf that is empty thereby stays a
+    /// child of its parent until its turn comes.
     #[cold]
     pub(crate) fn longest_pays(
         &mut self,
