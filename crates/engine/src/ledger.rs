@@ -69,6 +69,8 @@ pub struct Counters {
     pub sent: Count,
     /// Wait now.
     pub held: Count,
+    /// The most bytes that ever waited.
+    pub held_max: u64,
     /// Came over from a leaf that was taken away.
     pub moved_in: Count,
     /// Went to another leaf when this one was taken away.
@@ -108,6 +110,7 @@ impl Counters {
         self.received.join(other.received);
         self.sent.join(other.sent);
         self.held.join(other.held);
+        self.held_max = self.held_max.max(other.held_max);
         self.moved_in.join(other.moved_in);
         self.moved_out.join(other.moved_out);
         self.delay.join(other.delay);
@@ -174,7 +177,10 @@ impl Ledger {
     pub(crate) fn judged(&mut self, side: Side, leaf: u32, bytes: usize, verdict: Verdict) {
         let write = |counters: &mut Counters| match verdict {
             Verdict::Forward => counters.sent.add(bytes),
-            Verdict::Hold => counters.held.add(bytes),
+            Verdict::Hold => {
+                counters.held.add(bytes);
+                counters.held_max = counters.held_max.max(counters.held.bytes);
+            }
             Verdict::Drop(reason) => counters.dropped[reason.index()].add(bytes),
         };
         write(&mut self.total[side as usize]);

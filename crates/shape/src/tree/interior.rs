@@ -38,10 +38,10 @@ pub(crate) struct Interior {
     total_weight: u64,
     /// Virtual time per byte of the node as a whole; 0: to be computed anew.
     per_byte: u64,
-    /// Children that have something to send; bytes on the line, if one of them is known to be alone.
+    /// Children that have something to send; bytes on the line, if one is known to be alone.
     count: u32,
-    /// Bytes of the frame that is on the line, for which `v` has not moved on yet; or the child that
-    /// is known to be alone, with [`ALONE`].
+    /// Bytes of the frame that is on the line, for which `v` has not moved on yet; or the child
+    /// that is known to be alone, with [`ALONE`].
     slot: u32,
     kinds: Box<[Calendar]>,
     owed: Option<Box<Owed>>,
