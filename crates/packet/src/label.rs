@@ -20,8 +20,8 @@ pub struct Label {
     pub kind: Kind,
     /// DSCP and ECN as they stand in the IP header; 0 if there is none.
     pub traffic_class: u8,
-    /// Drop precedence: 0 is green, the last to be dropped. Assured forwarding (RFC 2597) brings its
-    /// own in the code point; everything else comes green.
+    /// Drop precedence: 0 is green, the last to be dropped. Assured forwarding (RFC 2597) brings
+    /// its own in the code point; everything else comes green.
     pub colour: u8,
     /// The side that the frame came in from: `Lan` means that it travels up.
     pub side: Side,
