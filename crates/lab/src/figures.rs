@@ -5,7 +5,7 @@ use weir_units::Span;
 
 use crate::metrics::{cov, deviation, jain, late, mean, percentile, voice};
 use crate::run::{Run, Seen, ms};
-use crate::scenario::{Kind, PLAY_OUT, Scenario, Side};
+use crate::scenario::{Kind, Metric, PLAY_OUT, Scenario, Side, Window};
 
 /// A figure over all runs of a profile.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,7 +34,9 @@ pub fn figures(scenario: &Scenario, runs: &[Run]) -> Vec<(String, Figure)> {
                 let pairs = by_run[*of].iter().zip(&by_run[*by]);
                 pairs.map(|(a, b)| Some((*a)? / (*b).filter(|b| *b != 0.0)?)).collect()
             }
-            kind => runs.iter().map(|run| one(scenario, run, kind)).collect(),
+            Kind::Lowest(of) => by_place(&by_run, of, least),
+            Kind::Highest(of) => by_place(&by_run, of, worst),
+            _ => runs.iter().map(|run| one(scenario, run, metric)).collect(),
         };
         let known: Vec<f64> = values.iter().copied().flatten().collect();
         if let (Some(mean), Some(sd)) = (mean(&known), deviation(&known)) {
@@ -45,30 +47,115 @@ pub fn figures(scenario: &Scenario, runs: &[Run]) -> Vec<(String, Figure)> {
     figures
 }
 
+/// Of each run, one of the values of several metrics; none if one of them has none.
+fn by_place(
+    by_run: &[Vec<Option<f64>>],
+    of: &[usize],
+    choose: fn(std::vec::IntoIter<f64>) -> Option<f64>,
+) -> Vec<Option<f64>> {
+    let runs = of.iter().map(|&of| by_run[of].len()).min().unwrap_or(0);
+    let each = |run: usize| of.iter().map(|&of| by_run[of][run]).collect::<Option<Vec<f64>>>();
+    (0..runs).map(|run| choose(each(run)?.into_iter())).collect()
+}
+
 /// A metric of one run.
-fn one(scenario: &Scenario, run: &Run, kind: &Kind) -> Option<f64> {
-    let seconds = seconds(scenario.measure.1.since(scenario.measure.0));
-    let kbit = |seen: &Seen| whole(seen.receiver.measured) * 8e-3 / seconds;
-    let each = |flows: &[usize]| -> Vec<f64> { all(run, flows).map(kbit).collect() };
-    let sum = |flows: &[usize]| -> f64 { each(flows).iter().sum() };
+fn one(scenario: &Scenario, run: &Run, metric: &Metric) -> Option<f64> {
+    let (scenario, run) = (scenario.case(metric.case), run.case(metric.case));
+    let window = metric.during.unwrap_or(scenario.measure);
+    let view = View { scenario, run, window, is_whole: metric.during.is_none() };
+    let kind = &metric.kind;
+    view.of_bytes(kind)
+        .or_else(|| view.of_bins(kind))
+        .or_else(|| of_packets(run, kind))
+        .or_else(|| of_lines(run, kind))
+}
+
+/// A part of a run.
+#[derive(Clone, Copy)]
+struct View<'r> {
+    scenario: &'r Scenario,
+    run: &'r Run,
+    window: Window,
+    /// Whether it is all that counts; that is counted without bins.
+    is_whole: bool,
+}
+
+impl View<'_> {
+    /// Of how many bytes have come.
+    fn of_bytes(&self, kind: &Kind) -> Option<f64> {
+        match kind {
+            Kind::Goodput(flows) => Some(self.each(flows).iter().sum()),
+            Kind::Rate(flows) => Some(self.rate(flows)),
+            Kind::Excess(flows, beyond) => Some((self.rate(flows) - mbit(*beyond)).max(0.0)),
+            Kind::Unused(flows, of) => Some(1.0 - self.rate(flows) / mbit(*of)),
+            Kind::Accuracy(flows, rate) => {
+                Some(self.each(flows).iter().sum::<f64>() / (mbit(*rate) * 1e3))
+            }
+            Kind::Cov(flows) => cov(&self.each(flows)),
+            Kind::Jain(flows) => jain(&self.each(flows)),
+            _ => None,
+        }
+    }
+
+    /// Of when they have come.
+    fn of_bins(&self, kind: &Kind) -> Option<f64> {
+        match kind {
+            Kind::Extreme(flows, Side::There) => least(self.bins(flows).into_iter()),
+            Kind::Extreme(flows, Side::Back) => worst(self.bins(flows).into_iter()),
+            Kind::BinCov(flows) => cov(&self.bins(flows)),
+            Kind::SessionCov(flows) => {
+                let of_one = |seen| cov(&series(self.scenario, [seen].into_iter(), self.window));
+                let covs: Option<Vec<f64>> = all(self.run, flows).map(of_one).collect();
+                worst(covs?.into_iter())
+            }
+            Kind::Dent(flows, of, percent) => {
+                let least = mbit(*of) * f64::from(*percent) / 100.0;
+                let below = self.bins(flows).into_iter().filter(|bin| *bin < least).count();
+                Some(bytes(below) * ms(self.scenario.bin))
+            }
+            Kind::Taken(flows, freed, before) => {
+                let then = View { window: *before, ..*self };
+                let (was, is) = (mean(&then.bins(flows))?, mean(&self.bins(flows))?);
+                Some((is - was) / mean(&then.bins(freed)).filter(|freed| *freed > 0.0)?)
+            }
+            _ => None,
+        }
+    }
+
+    /// What each of these flows got, in kbit/s of payload.
+    fn each(&self, flows: &[usize]) -> Vec<f64> {
+        all(self.run, flows).map(|seen| self.kbit(seen)).collect()
+    }
+
+    /// What they got together, in Mbit/s at the IP layer.
+    fn rate(&self, flows: &[usize]) -> f64 {
+        all(self.run, flows).map(|seen| self.kbit(seen) * at_ip(seen) / 1e3).sum()
+    }
+
+    fn kbit(&self, seen: &Seen) -> f64 {
+        let (skip, count) = places(self.scenario, self.window);
+        let bytes = match self.is_whole {
+            true => seen.receiver.measured,
+            false => seen.receiver.bins.iter().skip(skip).take(count).sum(),
+        };
+        whole(bytes) * 8e-3 / seconds(self.window.1.since(self.window.0))
+    }
+
+    fn bins(&self, flows: &[usize]) -> Vec<f64> {
+        series(self.scenario, all(self.run, flows), self.window)
+    }
+}
+
+/// Of what became of packets.
+fn of_packets(run: &Run, kind: &Kind) -> Option<f64> {
     match kind {
-        Kind::Goodput(flows) => Some(sum(flows)),
-        Kind::Rate(flows) => Some(all(run, flows).map(|s| kbit(s) * at_ip(s) / 1e3).sum()),
-        Kind::Accuracy(flows, rate) => Some(sum(flows) / (whole(rate.bps()) / 1e3)),
-        Kind::Cov(flows) => cov(&each(flows)),
-        Kind::Jain(flows) => jain(&each(flows)),
         Kind::Retransmission(flows) => {
             let sent: u64 = all(run, flows).map(|s| s.sender.measured_sent).sum();
             let again: u64 = all(run, flows).map(|s| s.sender.measured_again).sum();
             (sent > 0).then(|| whole(again) / whole(sent))
         }
-        Kind::Delay(flows, percent) => {
-            let delays = delays(run, flows);
-            match percent {
-                0 => mean(&delays),
-                percent => percentile(&delays, f64::from(*percent)),
-            }
-        }
+        Kind::Delay(flows, 0) => mean(&delays(run, flows)),
+        Kind::Delay(flows, percent) => percentile(&delays(run, flows), f64::from(*percent)),
         Kind::Jitter(flows) => worst(all(run, flows).map(|s| ms(s.receiver.jitter))),
         Kind::Loss(flows) => {
             let sent: u64 = all(run, flows).map(|s| s.sender.sent).sum();
@@ -77,11 +164,13 @@ fn one(scenario: &Scenario, run: &Run, kind: &Kind) -> Option<f64> {
         }
         Kind::Mos(flows) => least(all(run, flows).filter_map(|s| call(s).map(voice::mos))),
         Kind::RFactor(flows) => least(all(run, flows).filter_map(call)),
-        Kind::Extreme(flows, side) => {
-            let bins = bins(scenario, run, flows).into_iter();
-            if *side == Side::There { least(bins) } else { worst(bins) }
-        }
-        Kind::BinCov(flows) => cov(&bins(scenario, run, flows)),
+        _ => None,
+    }
+}
+
+/// Of links and boxes.
+fn of_lines(run: &Run, kind: &Kind) -> Option<f64> {
+    match kind {
         Kind::QueueBytes(link, way) => Some(bytes(run.links[*link][*way as usize].queue_bytes_max)),
         Kind::QueueMs(link, way) => {
             let counts = &run.links[*link][*way as usize];
@@ -92,7 +181,11 @@ fn one(scenario: &Scenario, run: &Run, kind: &Kind) -> Option<f64> {
             Some(whole(counts.dropped + counts.lost) / whole(counts.offered.max(1)))
         }
         Kind::BoxMs => Some(run.box_ms),
-        Kind::Stability(_) | Kind::Spread(_) | Kind::Ratio(..) => None,
+        Kind::BoxDropped(way) => {
+            let passed = run.boxes[*way as usize];
+            Some(whole(passed.dropped) / whole(passed.received.max(1)))
+        }
+        _ => None,
     }
 }
 
@@ -111,25 +204,35 @@ fn delays(run: &Run, flows: &[usize]) -> Vec<f64> {
 }
 
 /// Goodput at the IP layer in each bin of the time that counts, in Mbit/s, of all flows together.
-pub(crate) fn bins(scenario: &Scenario, run: &Run, flows: &[usize]) -> Vec<f64> {
-    let bin = seconds(scenario.bin);
-    let place = |at: weir_units::Instant, flow: usize| {
-        let start = scenario.flows[flow].start;
-        usize::try_from(at.ns().saturating_sub(start.ns()) / scenario.bin.ns().max(1)).unwrap_or(0)
-    };
-    let (from, to) = scenario.measure;
-    let count = usize::try_from(to.since(from).ns() / scenario.bin.ns().max(1)).unwrap_or(0);
+#[must_use]
+pub fn bins(scenario: &Scenario, run: &Run, flows: &[usize]) -> Vec<f64> {
+    series(scenario, all(run, flows), scenario.measure)
+}
+
+fn series<'r>(
+    scenario: &Scenario,
+    seen: impl Iterator<Item = &'r Seen>,
+    window: Window,
+) -> Vec<f64> {
+    let (skip, count) = places(scenario, window);
     let mut sums = vec![0.0; count];
-    for &flow in flows {
-        let first = place(from, flow);
-        for seen in &run.flows[flow] {
-            let factor = at_ip(seen) * 8e-6 / bin;
-            for (sum, at) in sums.iter_mut().zip(first..) {
-                *sum += whole(seen.receiver.bins.get(at).copied().unwrap_or(0)) * factor;
-            }
+    for seen in seen {
+        let factor = at_ip(seen) * 8e-6 / seconds(scenario.bin);
+        for (sum, bin) in sums.iter_mut().zip(seen.receiver.bins.iter().skip(skip)) {
+            *sum += whole(*bin) * factor;
         }
     }
     sums
+}
+
+/// How many bins lie before a window, and how many in it.
+fn places(scenario: &Scenario, (from, to): Window) -> (usize, usize) {
+    let bins = |span: Span| usize::try_from(span.ns() / scenario.bin.ns().max(1)).unwrap_or(0);
+    (bins(from.since(weir_units::Instant::ZERO)), bins(to.since(from)))
+}
+
+fn mbit(rate: weir_units::Rate) -> f64 {
+    whole(rate.bps()) / 1e6
 }
 
 /// R of a G.729A call: what came too late for the play-out buffer counts as lost.

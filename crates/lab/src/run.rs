@@ -19,12 +19,26 @@ use crate::scenario::{Flow, NodeKind, Profile, Scenario};
 pub struct Run {
     /// By flow of the scenario, and by its number.
     pub flows: Vec<Vec<Seen>>,
-    /// By link of the scenario: there and back.
+    /// By link of the scenario: there and back, while what arrives counts; what is the most is of
+    /// the whole run.
     pub links: Vec<[LinkCounts; 2]>,
     /// The longest that a frame waited in a box, in ms; 0 where boxes are wires.
     pub box_ms: f64,
-    /// Frames that went over any line.
+    /// What the boxes were given and dropped while it counts, from the LAN and from the WAN.
+    pub boxes: [Passed; 2],
+    /// Frames that went over any line, in all cases.
     pub frames: u64,
+    /// The other cases of a sweep.
+    pub more: Vec<Run>,
+}
+
+/// What a box did with what came from one side.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Passed {
+    /// Bytes that came.
+    pub received: u64,
+    /// Bytes that it dropped.
+    pub dropped: u64,
 }
 
 /// What the receiver of a flow has seen, and what its sender has done.
@@ -77,14 +91,27 @@ pub fn all(
     profiles.iter().map(|_| results.by_ref().take(seeds as usize).collect()).collect()
 }
 
-/// One run.
+/// One run, of all cases.
 ///
 /// # Errors
 /// The policy is more than an engine takes; in words.
 pub fn one(scenario: &Scenario, profile: &Profile, seed: u64) -> Result<Run, String> {
     let mut built = build(scenario, profile, seed)?;
+    built.world.run_until(scenario.measure.0);
+    let before = built.counts();
+    built.world.run_until(scenario.measure.1);
+    let mut counts = built.counts();
+    counts.less(&before);
     built.world.run_until(Instant::ZERO + scenario.run);
-    Ok(built.seen(scenario))
+    let mut run = built.seen(scenario, counts);
+    for case in &scenario.more {
+        let same = case.profiles.iter().find(|other| other.name == profile.name);
+        let same = same.ok_or_else(|| format!("{} is not in all cases", profile.name))?;
+        let seen = one(case, same, seed)?;
+        run.frames += seen.frames;
+        run.more.push(seen);
+    }
+    Ok(run)
 }
 
 /// A world that is ready to run.
@@ -164,23 +191,64 @@ fn later(first: IpAddr, n: u32) -> IpAddr {
     }
 }
 
+/// What lines and boxes have counted.
+struct Counts {
+    links: Vec<[LinkCounts; 2]>,
+    boxes: [Passed; 2],
+}
+
+impl Counts {
+    /// Takes away what was counted before; the most and the longest stay.
+    fn less(&mut self, before: &Counts) {
+        let links = self.links.iter_mut().flatten().zip(before.links.iter().flatten());
+        for (link, before) in links {
+            link.offered -= before.offered;
+            link.sent -= before.sent;
+            link.sent_bytes -= before.sent_bytes;
+            link.dropped -= before.dropped;
+            link.marked -= before.marked;
+            link.lost -= before.lost;
+            link.wait_ns_sum -= before.wait_ns_sum;
+        }
+        for (passed, before) in self.boxes.iter_mut().zip(before.boxes) {
+            passed.received -= before.received;
+            passed.dropped -= before.dropped;
+        }
+    }
+}
+
 impl Built {
-    fn seen(&self, scenario: &Scenario) -> Run {
+    fn counts(&self) -> Counts {
+        let links = self.links.iter().map(|&(a, b)| [a, b].map(|id| *self.world.link(id)));
+        let mut boxes = [Passed::default(); 2];
+        for total in self.totals() {
+            for (side, passed) in total.iter().zip(&mut boxes) {
+                passed.received += side.received.bytes;
+                passed.dropped += side.dropped_in_all().bytes;
+            }
+        }
+        Counts { links: links.collect(), boxes }
+    }
+
+    /// What each engine has counted, from its LAN and from its WAN.
+    fn totals(&self) -> impl Iterator<Item = [weir_engine::Counters; 2]> {
+        self.nodes.iter().filter_map(|&node| {
+            let mut snapshot = weir_engine::Snapshot::default();
+            let _ = self.world.engine_of(node)?.snapshot(0, &mut snapshot);
+            Some(snapshot.total)
+        })
+    }
+
+    fn seen(&self, scenario: &Scenario, Counts { links, boxes }: Counts) -> Run {
         let flows =
             self.flows.iter().zip(&scenario.flows).map(|(ids, flow)| {
                 ids.iter().map(|&id| seen(self.world.report(id), flow)).collect()
             });
-        let links: Vec<[LinkCounts; 2]> =
-            self.links.iter().map(|&(a, b)| [a, b].map(|id| *self.world.link(id))).collect();
-        let waits = self.nodes.iter().filter_map(|&node| {
-            let engine = self.world.engine_of(node)?;
-            let mut snapshot = weir_engine::Snapshot::default();
-            let _ = engine.snapshot(0, &mut snapshot);
-            snapshot.total.iter().map(|side| side.delay.max_ns).max()
-        });
-        let box_ns = waits.max().unwrap_or(0);
-        let frames = links.iter().flatten().map(|link| link.sent).sum();
-        Run { flows: flows.collect(), box_ms: ms(Span::from_ns(box_ns)), frames, links }
+        let box_ns = self.totals().flatten().map(|side| side.delay.max_ns).max().unwrap_or(0);
+        let all = self.links.iter().flat_map(|&(a, b)| [a, b]);
+        let frames = all.map(|id| self.world.link(id).sent).sum();
+        let box_ms = ms(Span::from_ns(box_ns));
+        Run { flows: flows.collect(), box_ms, boxes, frames, links, more: Vec::new() }
     }
 }
 
@@ -201,4 +269,12 @@ fn seen(report: &Report, flow: &Flow) -> Seen {
 #[expect(clippy::cast_precision_loss, reason = "a figure to be read")]
 pub fn ms(span: Span) -> f64 {
     span.ns() as f64 / 1e6
+}
+
+impl Run {
+    /// A case of the sweep; the first is this one.
+    #[must_use]
+    pub fn case(&self, number: usize) -> &Run {
+        number.checked_sub(1).and_then(|at| self.more.get(at)).unwrap_or(self)
+    }
 }

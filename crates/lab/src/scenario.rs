@@ -2,11 +2,13 @@
 //! does (one profile each), what is measured and what is claimed. Read from a TOML file; everything
 //! that is wrong with it is said at once, at its place.
 
+mod claims;
 mod flows;
 mod links;
 mod metrics;
 mod nodes;
 mod profiles;
+mod sweep;
 
 use toml::de::{DeTable, DeValue};
 use weir_policy::reader::{Entry, Table};
@@ -14,9 +16,10 @@ use weir_policy::{Place, Problem, Problems, Source};
 use weir_sim::LinkSpec;
 use weir_units::{Instant, Span};
 
+pub use claims::{Bound, Claim};
 pub use flows::Flow;
 pub use links::{Wire, Words};
-pub use metrics::{Bound, Claim, Kind, Metric, PLAY_OUT, Side};
+pub use metrics::{Kind, Metric, PLAY_OUT, Side, Window};
 pub use nodes::{Node, NodeKind};
 pub use profiles::Profile;
 
@@ -28,7 +31,7 @@ pub struct Scenario {
     /// How long a run takes, in virtual time.
     pub run: Span,
     /// From when and up to when what arrives counts.
-    pub measure: (Instant, Instant),
+    pub measure: Window,
     /// How long a bin of a series is.
     pub bin: Span,
     /// How many runs each profile gets, each with another seed.
@@ -41,10 +44,12 @@ pub struct Scenario {
     pub flows: Vec<Flow>,
     /// What the boxes do.
     pub profiles: Vec<Profile>,
-    /// What is measured.
+    /// What is measured, in all cases.
     pub metrics: Vec<Metric>,
     /// What is claimed.
     pub claims: Vec<Claim>,
+    /// The other cases of a sweep, each a scenario without metrics and claims of its own.
+    pub more: Vec<Scenario>,
 }
 
 /// A scenario as far as it could be read, and what is wrong with it.
@@ -58,9 +63,10 @@ pub struct Reading {
     pub source: Source,
 }
 
-const TOP: [&str; 8] =
-    ["scenario", "node", "link", "flow", "profile", "metric", "claim", "measure"];
+const TOP: [&str; 8] = ["scenario", "sweep", "node", "link", "flow", "profile", "metric", "claim"];
 const SCENARIO: [&str; 6] = ["about", "run", "from", "to", "bin", "seeds"];
+/// How many names a message lists.
+const FEW: usize = 12;
 const SPAN: &str = "a time as in \"20ms\" or \"60s\"";
 
 /// Brings a file that a scenario names: the policy of a profile.
@@ -72,89 +78,185 @@ pub type Load<'l> = dyn FnMut(&str) -> Result<String, String> + 'l;
 /// The file is not text; the offset of the first byte that is not.
 pub fn read(source: Source, load: &mut Load<'_>) -> Result<Reading, usize> {
     let mut problems = Problems::default();
-    let scenario = {
-        let text = source.text()?;
-        let (document, errors) = DeTable::parse_recoverable(text);
-        for error in errors.iter().take(1) {
-            let place = Place::of(&error.span().unwrap_or(0..0));
-            problems.error(place, format!("this is not TOML: {}", error.message()), "");
-        }
-        words(document.get_ref(), text, load, &mut problems)
-    };
+    let text = source.text()?;
+    let (document, errors) = DeTable::parse_recoverable(text);
+    for error in errors.iter().take(1) {
+        let place = Place::of(&error.span().unwrap_or(0..0));
+        problems.error(place, format!("this is not TOML: {}", error.message()), "");
+    }
+    let filled = sweep::cases(text, document.get_ref(), &mut problems);
+    let scenario = all_cases(&filled, load, &mut problems);
     let has_errors = problems.has_errors();
     let problems = problems.into_list();
     Ok(Reading { scenario: scenario.filter(|_| !has_errors), problems, source })
 }
 
-fn words(
-    document: &DeTable<'_>,
-    text: &str,
+/// A case of a scenario, and what it says of metrics and claims, which speak of all cases.
+struct Case<'t> {
+    scenario: Scenario,
+    metrics: Vec<(&'t str, Entry<'t>)>,
+    claims: Vec<Entry<'t>>,
+    times: Times,
+    problems: Problems,
+}
+
+fn all_cases(
+    filled: &[sweep::Filled],
     load: &mut Load<'_>,
     problems: &mut Problems,
 ) -> Option<Scenario> {
+    let documents: Vec<_> =
+        filled.iter().map(|case| DeTable::parse_recoverable(&case.text).0).collect();
+    let mut cases: Vec<Case<'_>> = (documents.iter().zip(filled))
+        .map(|(document, filled)| words(document.get_ref(), &filled.text, load))
+        .collect();
+    let metrics = measured(&mut cases);
+    let claims = claimed(&mut cases, &metrics);
+    for (case, filled) in cases.iter_mut().zip(filled) {
+        for problem in std::mem::take(&mut case.problems).into_list() {
+            let place = filled.place(problem.place);
+            problems.add(problem.severity, place, problem.what, problem.help);
+        }
+    }
+    let mut scenarios = cases.into_iter().map(|case| case.scenario);
+    let first = scenarios.next()?;
+    Some(Scenario { metrics, claims, more: scenarios.collect(), ..first })
+}
+
+/// The metrics of all cases; one whose name a case before it has is the same. Those of other
+/// metrics come later, as they may speak of any case.
+fn measured(cases: &mut [Case<'_>]) -> Vec<Metric> {
+    let mut all: Vec<Metric> = Vec::new();
+    for round in metrics::ROUNDS {
+        let mut names = Vec::new();
+        for (number, case) in cases.iter_mut().enumerate() {
+            let Scenario { flows, links, .. } = &case.scenario;
+            let about = metrics::About { flows, wires: links, times: &case.times, case: number };
+            for (name, entry) in &case.metrics {
+                if names.iter().any(|(known, of)| known == name && *of < number) {
+                    continue;
+                }
+                names.push((*name, number));
+                let metric = metrics::read(name, *entry, &about, (round, &all), &mut case.problems);
+                all.extend(metric);
+            }
+        }
+    }
+    all
+}
+
+fn claimed(cases: &mut [Case<'_>], metrics: &[Metric]) -> Vec<Claim> {
+    let mut all: Vec<(usize, Claim)> = Vec::new();
+    for (number, case) in cases.iter_mut().enumerate() {
+        for entry in &case.claims {
+            let profiles = &case.scenario.profiles;
+            let Some(claim) = claims::read(*entry, metrics, profiles, &mut case.problems) else {
+                continue;
+            };
+            match all.iter().find(|(_, other)| other.id == claim.id) {
+                None => all.push((number, claim)),
+                // a case before it said the same
+                Some((other, _)) if *other < number => {}
+                Some(_) => {
+                    let what = format!("two claims are called \"{}\"", claim.id);
+                    case.problems.error(entry.place, what, "give each an id of its own");
+                }
+            }
+        }
+    }
+    all.into_iter().map(|(_, claim)| claim).collect()
+}
+
+fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> Case<'t> {
+    let mut all_problems = Problems::default();
+    let problems = &mut all_problems;
     let mut top = Table::new("the scenario", document, text);
+    // read before
+    let _ = top.take("sweep");
     let head = top.take("scenario");
     if head.is_none() {
         let help = "begin with [scenario] and about = \"...\", run = \"60s\"";
         problems.error(Place::default(), "the table [scenario] is missing", help);
     }
     let head = head.and_then(|e| e.table("[scenario]", problems));
-    let (about, run, measure, bin, seeds) = head.map(|t| times(t, problems)).unwrap_or_default();
-    let nodes = named(top.take("node"), "[node.NAME]", problems, nodes::read);
-    let mut wires = Vec::new();
+    let times = head.map(|t| times(t, problems)).unwrap_or_default();
+    let mut nodes = Vec::new();
+    let mut boxes = Vec::new();
+    for (name, entry) in entries(top.take("node"), "[node.NAME]", problems) {
+        let node = nodes::read(name, entry, problems);
+        boxes.extend(
+            node.as_ref().filter(|n| n.kind == NodeKind::Box).map(|_| (nodes.len(), entry)),
+        );
+        nodes.extend(node);
+    }
+    let mut links = Vec::new();
     for (name, entry) in entries(top.take("link"), "[link.NAME]", problems) {
-        wires.extend(links::read(name, entry, &nodes, problems));
+        links.extend(links::read(name, entry, &nodes, problems));
     }
-    let mut said = Vec::new();
+    sides(&boxes, &links, problems);
+    let mut flows = Vec::new();
     for (name, entry) in entries(top.take("flow"), "[flow.NAME]", problems) {
-        said.extend(flows::read(name, entry, &nodes, problems));
+        flows.extend(flows::read(name, entry, &nodes, problems));
     }
-    let mut all = Vec::new();
+    let mut profiles = Vec::new();
     for (name, entry) in entries(top.take("profile"), "[profile.NAME]", problems) {
-        all.extend(profiles::read(name, entry, &wires, load, problems));
+        profiles.extend(profiles::read(name, entry, &links, load, problems));
     }
-    let mut measured: Vec<Metric> = Vec::new();
-    for (name, entry) in entries(top.take("metric"), "[metric.NAME]", problems) {
-        let metric = metrics::metric(name, entry, &said, &wires, &measured, problems);
-        measured.extend(metric);
-    }
-    let mut claims = Vec::new();
-    if let Some(list) = top.take("claim") {
-        for entry in list.list() {
-            claims.extend(metrics::claim(entry, &measured, &all, problems));
-        }
-    }
+    let metrics = entries(top.take("metric"), "[metric.NAME]", problems);
+    let claims = top.take("claim").map_or_else(Vec::new, |list| list.list());
     top.finish(&TOP, problems);
-    let here = Place::default();
-    if all.is_empty() {
-        let help = "add [profile.none] (the box is a wire) or [profile.weir] with its policy";
-        problems.error(here, "the scenario has no profile", help);
+    let missing = [
+        (
+            "profile",
+            profiles.is_empty(),
+            "add [profile.none] (the box is a wire), or [profile.weir]",
+        ),
+        ("node", nodes.is_empty(), "add [node.NAME]"),
+        ("flow", flows.is_empty(), "add [flow.NAME]"),
+    ];
+    for (what, _, help) in missing.into_iter().filter(|(_, is_missing, _)| *is_missing) {
+        problems.error(Place::default(), format!("the scenario has no {what}"), help);
     }
-    for (what, is_empty) in [("node", nodes.is_empty()), ("flow", said.is_empty())] {
-        if is_empty {
-            problems.error(
-                here,
-                format!("the scenario has no {what}"),
-                format!("add [{what}.NAME]"),
-            );
-        }
-    }
-    Some(Scenario {
+    let Times { about, run, measure, bin, seeds } = times.clone();
+    let (more, none) = (Vec::new(), (Vec::new(), Vec::new()));
+    let scenario = Scenario {
         about,
         run,
         measure,
         bin,
         seeds,
         nodes,
-        links: wires,
-        flows: said,
-        profiles: all,
-        metrics: measured,
-        claims,
-    })
+        links,
+        flows,
+        profiles,
+        metrics: none.0,
+        claims: none.1,
+        more,
+    };
+    Case { scenario, metrics, claims, times, problems: all_problems }
 }
 
-type Times = (String, Span, (Instant, Instant), Span, u32);
+/// Says which boxes have not a LAN and a WAN.
+fn sides(boxes: &[(usize, Entry<'_>)], links: &[Wire], problems: &mut Problems) {
+    for (at, entry) in boxes {
+        let ends = links.iter().flat_map(|link| [link.between.0, link.between.1]);
+        let sides = ends.filter(|end| end == at).count();
+        if sides != 2 {
+            let what = format!("a box has two links, and this one {sides}");
+            problems.error(entry.key, what, "the first is its LAN, the second its WAN");
+        }
+    }
+}
+
+/// What the table [scenario] says.
+#[derive(Clone, Debug, Default)]
+struct Times {
+    about: String,
+    run: Span,
+    measure: Window,
+    bin: Span,
+    seeds: u32,
+}
 
 fn times(mut table: Table<'_>, problems: &mut Problems) -> Times {
     let about = table.take("about").and_then(|e| e.text("about", "a sentence", problems));
@@ -176,7 +278,8 @@ fn times(mut table: Table<'_>, problems: &mut Problems) -> Times {
     table.finish(&SCENARIO, problems);
     let at = |span| Instant::ZERO + span;
     let seeds = u32::try_from(seeds.unwrap_or(5)).unwrap_or(5);
-    (about.unwrap_or_default().to_owned(), length, (at(begin), at(end)), bin, seeds)
+    let about = about.unwrap_or_default().to_owned();
+    Times { about, run: length, measure: (at(begin), at(end)), bin, seeds }
 }
 
 /// The entries of a table of tables, by name.
@@ -186,16 +289,6 @@ fn entries<'t>(
     problems: &mut Problems,
 ) -> Vec<(&'t str, Entry<'t>)> {
     entry.and_then(|e| e.table(what, problems)).map_or_else(Vec::new, |t| t.all().collect())
-}
-
-fn named<T>(
-    entry: Option<Entry<'_>>,
-    what: &str,
-    problems: &mut Problems,
-    read: impl Fn(&str, Entry<'_>, &mut Problems) -> Option<T>,
-) -> Vec<T> {
-    let entries = entries(entry, what, problems);
-    entries.into_iter().filter_map(|(name, entry)| read(name, entry, problems)).collect()
 }
 
 /// A number, with or without a point.
@@ -226,8 +319,9 @@ fn find<'n>(
     if at.is_none() {
         let known: Vec<&str> = names.collect();
         let help = match known.len() {
-            0 => format!("there is no {what} yet: add [{what}.NAME] before it"),
-            _ => format!("there are {}", known.join(", ")),
+            0 => format!("there is no {what}: add [{what}.NAME]"),
+            1..=FEW => format!("there are {}", known.join(", ")),
+            more => format!("there are {} and {} others", known[..FEW].join(", "), more - FEW),
         };
         problems.error(entry.place, format!("there is no {what} \"{text}\""), help);
     }
@@ -235,6 +329,12 @@ fn find<'n>(
 }
 
 impl Scenario {
+    /// A case of the sweep; the first is this one.
+    #[must_use]
+    pub fn case(&self, number: usize) -> &Scenario {
+        number.checked_sub(1).and_then(|at| self.more.get(at)).unwrap_or(self)
+    }
+
     /// The link as this profile has it, both ways.
     #[must_use]
     pub fn link(&self, at: usize, profile: &Profile) -> (LinkSpec, LinkSpec) {

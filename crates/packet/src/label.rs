@@ -20,7 +20,8 @@ pub struct Label {
     pub kind: Kind,
     /// DSCP and ECN as they stand in the IP header; 0 if there is none.
     pub traffic_class: u8,
-    /// Drop precedence: 0 is green, the last to be dropped.
+    /// Drop precedence: 0 is green, the last to be dropped. Assured forwarding (RFC 2597) brings
+    /// its own in the code point; everything else comes green.
     pub colour: u8,
     /// The side that the frame came in from: `Lan` means that it travels up.
     pub side: Side,
@@ -61,7 +62,7 @@ impl Label {
             transport_at: headers.transport_at,
             kind: Kind::of(headers),
             traffic_class: headers.traffic_class,
-            colour: 0,
+            colour: precedence(headers.traffic_class >> 2),
             side,
         }
     }
@@ -76,6 +77,15 @@ impl Label {
     #[must_use]
     pub const fn ecn(&self) -> u8 {
         self.traffic_class & 3
+    }
+}
+
+/// The drop precedence that a code point asks for: AFx1 to AFx3 are 0 to 2.
+const fn precedence(dscp: u8) -> u8 {
+    // x from 1 to 4 in the upper three bits, the precedence in the next two, then 0
+    match (dscp >> 3, dscp & 7) {
+        (1..=4, low @ (2 | 4 | 6)) => low / 2 - 1,
+        _ => 0,
     }
 }
 
@@ -148,3 +158,23 @@ impl Kind {
 }
 
 const _: () = assert!(size_of::<Label>() <= 24);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn assured_forwarding_brings_its_colour() {
+        let colour = |dscp: u8| {
+            let headers = Headers { traffic_class: dscp << 2 | 3, ..Headers::EMPTY };
+            Label::new(Side::Lan, &headers).colour
+        };
+        for class in 1..=4_u8 {
+            let of = |precedence: u8| colour(8 * class + 2 * precedence);
+            assert_eq!([of(1), of(2), of(3)], [0, 1, 2], "AF{class}x");
+        }
+        // all others are green: class selectors, EF, what is odd, what lies beyond AF4
+        let af = |dscp: u8| (1..=4).contains(&(dscp >> 3)) && matches!(dscp & 7, 2 | 4 | 6);
+        assert!((0..64).filter(|dscp| !af(*dscp)).all(|dscp| colour(dscp) == 0));
+    }
+}

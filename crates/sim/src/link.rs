@@ -49,9 +49,10 @@ pub struct LinkCounts {
     pub lost: u64,
     /// The most bytes that ever waited.
     pub queue_bytes_max: usize,
-    /// The longest that a frame waited, in nanoseconds.
+    /// The longest that a frame waited for the line, in nanoseconds; its own time on the line is
+    /// not in it.
     pub wait_ns_max: u64,
-    /// How long all frames waited together, in nanoseconds.
+    /// How long all frames waited for the line together, in nanoseconds.
     pub wait_ns_sum: u64,
 }
 
@@ -113,9 +114,6 @@ impl Link {
     /// The frame on the line has left it; the next one may start.
     pub(crate) fn sent(&mut self, now: Instant, frames: &mut Frames) -> (Option<Frame>, Todo) {
         let Some(done) = self.queue.pop(now) else { return (None, Todo::Nothing) };
-        let waited = now.since(done.since).ns();
-        self.counts.wait_ns_max = self.counts.wait_ns_max.max(waited);
-        self.counts.wait_ns_sum += waited;
         (Some(done.frame), self.start(now, frames))
     }
 
@@ -126,6 +124,9 @@ impl Link {
         let (Some(next), Some((pace, _))) = (self.queue.front(), &mut self.line) else {
             return Todo::Nothing;
         };
+        let waited = now.since(next.since).ns();
+        self.counts.wait_ns_max = self.counts.wait_ns_max.max(waited);
+        self.counts.wait_ns_sum += waited;
         pace.send(now, Bytes::new(next.cost.get()));
         Todo::SentAt(pace.free_at())
     }

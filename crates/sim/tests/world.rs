@@ -56,6 +56,39 @@ fn a_frame_takes_its_time_on_the_line_and_its_delay_behind_it() {
 }
 
 #[test]
+fn a_frame_alone_waits_for_nobody_and_the_second_of_two_for_the_first() {
+    for (flows, waited) in [(1, 0), (2, 100)] {
+        let mut world = World::new(1);
+        let (a, b) = hosts(&mut world);
+        let (there, _) = world.connect(a, b, &line("80kbit", Queue::frames(9)), &wire(0));
+        for _ in 0..flows {
+            until(&mut world, a, b, Source::Cbr { rate: rate("8112bit"), bytes: 1_014 }, 10_000);
+        }
+        world.run_until(at(20_000));
+        let counts = *world.link(there);
+        assert_eq!(counts.wait_ns_max, Span::from_ms(waited).ns());
+        assert_eq!(counts.wait_ns_sum, 10 * counts.wait_ns_max);
+    }
+}
+
+#[test]
+fn bins_begin_with_the_world_however_late_the_flow() {
+    let mut world = World::new(1);
+    let (a, b) = hosts(&mut world);
+    world.connect(a, b, &line("80kbit", Queue::frames(9)), &wire(0));
+    let spec = FlowSpec {
+        start: at(2_500),
+        stop: at(4_500),
+        bin: Some(Span::from_secs(1)),
+        ..FlowSpec::new(a, b, Source::Cbr { rate: rate("8112bit"), bytes: 1_014 })
+    };
+    let flow = world.flow(&spec);
+    world.run_until(at(10_000));
+    // 972 bytes of payload leave at 2.5 and 3.5 s and are there 110 ms later
+    assert_eq!(world.report(flow).ends[1].bins, [0, 0, 972, 972]);
+}
+
+#[test]
 fn a_full_queue_drops_the_newest_or_the_oldest() {
     let run = |drop_head| {
         let mut world = World::new(1);

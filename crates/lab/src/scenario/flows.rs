@@ -37,7 +37,7 @@ pub struct Flow {
     pub port: u16,
 }
 
-const WORDS: [&str; 24] = [
+const WORDS: [&str; 25] = [
     "from",
     "to",
     "source",
@@ -62,7 +62,10 @@ const WORDS: [&str; 24] = [
     "rings",
     "keeps",
     "ecn",
+    "frame",
 ];
+/// Of Ethernet, IPv4 and TCP.
+const HEADERS: u64 = 54;
 const SOURCES: [(&str, u8); 11] = [
     ("bulk", 0),
     ("web", 1),
@@ -92,12 +95,16 @@ pub(super) fn read(
     let (start, spread, stop) = (span("start"), span("spread"), span("stop"));
     let [both, near, far] =
         ["tcp", "tcp-from", "tcp-to"].map(|word| tcp(word, &mut table, problems));
+    let mss = table.take("frame").and_then(|e| largest_segment(e, problems));
     let ecn = table.take("ecn").and_then(|e| e.yes_no("ecn", problems)).unwrap_or(false);
     let code = table.take("dscp").and_then(|e| code_point(e, problems)).unwrap_or(0);
     let addresses = ["from-address", "to-address"].map(|word| address(word, &mut table, problems));
     let port = table.take("port").and_then(|e| e.number("port", 1..=65_535, problems));
     table.finish(&WORDS, problems);
-    let spec = |own: Option<TcpSpec>| own.or_else(|| both.clone()).unwrap_or_default();
+    let spec = |own: Option<TcpSpec>| {
+        let spec = own.or_else(|| both.clone()).unwrap_or_default();
+        TcpSpec { mss: mss.unwrap_or(spec.mss), ..spec }
+    };
     Some(Flow {
         name: name.to_owned(),
         between: (from?, to?),
@@ -189,6 +196,19 @@ fn tcp(word: &str, table: &mut Table<'_>, problems: &mut Problems) -> Option<Tcp
     let presets: Vec<(&'static str, &'static str)> =
         TcpSpec::presets().into_iter().map(|name| (name, name)).collect();
     TcpSpec::preset(entry.word(word, &presets, problems)?)
+}
+
+/// What fits into a frame of TCP over IPv4, without options.
+fn largest_segment(entry: Entry<'_>, problems: &mut Problems) -> Option<u16> {
+    let bytes = entry.read::<Bytes>("frame", "a size as in \"64b\"", problems)?.get();
+    let mss = bytes.checked_sub(HEADERS).and_then(|mss| u16::try_from(mss).ok());
+    let mss = mss.filter(|mss| (1..=1_460).contains(mss));
+    if mss.is_none() {
+        let what = format!("\"frame\" cannot be \"{bytes}b\"");
+        let help = "write 55b to 1514b: 54 bytes are headers, the check sequence does not count";
+        problems.error(entry.place, what, help);
+    }
+    mss
 }
 
 fn code_point(entry: Entry<'_>, problems: &mut Problems) -> Option<u8> {

@@ -40,7 +40,7 @@ pub struct Words {
     ecn: Option<bool>,
 }
 
-const WORDS: [&str; 13] = [
+pub(super) const WORDS: [&str; 13] = [
     "between",
     "rate",
     "counts",

@@ -1,13 +1,12 @@
-//! What is measured, and what is claimed of it.
+//! What is measured: a figure of each run, in words.
 
+use weir_policy::Problems;
 use weir_policy::reader::{Entry, Table};
-use weir_policy::{Place, Problems};
-use weir_units::{Rate, Span};
+use weir_units::{Instant, Rate, Span};
 
 use super::flows::Flow;
 use super::links::Wire;
-use super::profiles::{self, Profile};
-use super::{figure, find};
+use super::{SPAN, Times, find};
 
 /// A figure of each run.
 #[derive(Clone, Debug)]
@@ -16,7 +15,14 @@ pub struct Metric {
     pub name: String,
     /// What it is.
     pub kind: Kind,
+    /// Of which case of a sweep; without one, the first.
+    pub case: usize,
+    /// When what arrives counts for it, if not when the scenario says.
+    pub during: Option<Window>,
 }
+
+/// From when, and up to when.
+pub type Window = (Instant, Instant);
 
 /// What a metric is. Flows and links are named by their places.
 #[derive(Clone, Debug)]
@@ -43,7 +49,7 @@ pub enum Kind {
     Mos(Vec<usize>),
     /// R of the same; the worst.
     RFactor(Vec<usize>),
-    /// Least and most goodput of bins of a second, in Mbit/s at the IP layer.
+    /// Least and most goodput of bins, in Mbit/s at the IP layer.
     Extreme(Vec<usize>, Side),
     /// Deviation by mean of the bins of all these flows together.
     BinCov(Vec<usize>),
@@ -55,12 +61,30 @@ pub enum Kind {
     Dropped(usize, Side),
     /// The worst wait that the box itself added, in ms.
     BoxMs,
+    /// Bytes that the boxes dropped of those that came from the LAN (there) or the WAN (back), by
+    /// those that came.
+    BoxDropped(Side),
+    /// How much more these flows get than before, by what the others had had then.
+    Taken(Vec<usize>, Vec<usize>, Window),
+    /// How long all these flows together were below so many percent of a rate, in whole bins, in
+    /// ms.
+    Dent(Vec<usize>, Rate, u32),
+    /// Deviation by mean of the bins of each of these flows; the worst.
+    SessionCov(Vec<usize>),
+    /// What all these flows together get beyond a rate, in Mbit/s at the IP layer; 0 below it.
+    Excess(Vec<usize>, Rate),
+    /// What all these flows together leave of a rate, as a part of it.
+    Unused(Vec<usize>, Rate),
     /// Deviation by mean, over the runs, of another metric.
     Stability(usize),
     /// Deviation, over the runs, of another metric.
     Spread(usize),
     /// One metric by another.
     Ratio(usize, usize),
+    /// The least of several metrics.
+    Lowest(Vec<usize>),
+    /// The greatest of several metrics.
+    Highest(Vec<usize>),
 }
 
 /// Which of two.
@@ -72,250 +96,252 @@ pub enum Side {
     Back,
 }
 
-/// Something that should be so.
-#[derive(Clone, Debug)]
-pub struct Claim {
-    /// A short name.
-    pub id: String,
-    /// In a sentence.
-    pub text: String,
-    /// What the paper has, in its words.
-    pub paper: String,
-    /// Of which metric.
-    pub metric: usize,
-    /// Of which profile.
-    pub profile: usize,
-    /// How it should be.
-    pub bound: Bound,
-    /// What it waits for, if it cannot be judged yet.
-    pub pending: Option<String>,
-}
-
-/// How a metric should be.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Bound {
-    /// No more than this.
-    AtMost(f64),
-    /// No less than this.
-    AtLeast(f64),
-    /// So far from this at most.
-    Near(f64, f64),
-    /// No more than in another profile, times this.
-    AtMostOf(usize, f64),
-    /// No less than in another profile, times this.
-    AtLeastOf(usize, f64),
-}
-
-const KINDS: [(&str, &str); 21] = [
-    ("goodput", "flows"),
-    ("rate", "flows"),
-    ("accuracy", "flows"),
-    ("cov", "flows"),
-    ("jain", "flows"),
-    ("retransmission", "flows"),
-    ("delay", "flows"),
-    ("jitter", "flows"),
-    ("loss", "flows"),
-    ("mos", "flows"),
-    ("r", "flows"),
-    ("least", "flows"),
-    ("most", "flows"),
-    ("bin-cov", "flows"),
-    ("queue-bytes", "link"),
-    ("queue-ms", "link"),
-    ("dropped", "link"),
-    ("box-ms", ""),
-    ("stability", "of"),
-    ("spread", "of"),
-    ("ratio", "of"),
+/// The kinds, and the words that each of them knows.
+const KINDS: [(&str, &[&str]); 29] = [
+    ("goodput", &["flows", "during"]),
+    ("rate", &["flows", "during"]),
+    ("accuracy", &["flows", "rate", "during"]),
+    ("cov", &["flows", "during"]),
+    ("jain", &["flows", "during"]),
+    ("retransmission", &["flows"]),
+    ("delay", &["flows", "percent"]),
+    ("jitter", &["flows"]),
+    ("loss", &["flows"]),
+    ("mos", &["flows"]),
+    ("r", &["flows"]),
+    ("least", &["flows", "during"]),
+    ("most", &["flows", "during"]),
+    ("bin-cov", &["flows", "during"]),
+    ("session-cov", &["flows", "during"]),
+    ("dent", &["flows", "rate", "percent", "during"]),
+    ("taken", &["flows", "freed", "before", "during"]),
+    ("excess", &["flows", "rate", "during"]),
+    ("unused", &["flows", "rate", "during"]),
+    ("queue-bytes", &["link", "way"]),
+    ("queue-ms", &["link", "way"]),
+    ("dropped", &["link", "way"]),
+    ("box-dropped", &["way"]),
+    ("box-ms", &[]),
+    ("stability", &["of"]),
+    ("spread", &["of"]),
+    ("ratio", &["of", "by"]),
+    ("lowest", &["of"]),
+    ("highest", &["of"]),
 ];
-const WORDS: [&str; 8] = ["kind", "flows", "rate", "percent", "link", "way", "of", "by"];
 const WAYS: [(&str, Side); 2] = [("there", Side::There), ("back", Side::Back)];
 
-pub(super) fn metric(
+/// What a metric may speak of.
+pub(super) struct About<'a> {
+    pub(super) flows: &'a [Flow],
+    pub(super) wires: &'a [Wire],
+    pub(super) times: &'a Times,
+    pub(super) case: usize,
+}
+
+/// Metrics are read in rounds: those of what runs have shown, those of one or two of these, and
+/// those that choose among all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Round {
+    Plain,
+    OfOthers,
+    Choosing,
+}
+
+pub(super) const ROUNDS: [Round; 3] = [Round::Plain, Round::OfOthers, Round::Choosing];
+
+/// A metric, if this is its round; what is wrong with its kind is said in the first.
+pub(super) fn read(
     name: &str,
     entry: Entry<'_>,
-    flows: &[Flow],
-    wires: &[Wire],
-    before: &[Metric],
+    about: &About<'_>,
+    (round, before): (Round, &[Metric]),
     problems: &mut Problems,
 ) -> Option<Metric> {
-    let mut table = entry.table(&format!("metric \"{name}\""), problems)?;
+    let mut quiet = Problems::default();
+    let said = if round == Round::Plain { &mut *problems } else { &mut quiet };
+    let mut table = entry.table(&format!("metric \"{name}\""), said)?;
     let Some(word) = table.take("kind") else {
-        problems.error(entry.key, "the metric does not say its kind", "write kind = \"goodput\"");
+        said.error(entry.key, "the metric does not say its kind", "write kind = \"goodput\"");
         return None;
     };
-    let names: Vec<(&'static str, &'static str)> =
-        KINDS.iter().map(|(name, _)| (*name, *name)).collect();
-    let kind = word.word("kind", &names, problems)?;
-    let needs = KINDS.iter().find(|(name, _)| *name == kind).map_or("", |(_, needs)| needs);
-    let of = |word: &str, table: &mut Table<'_>, problems: &mut Problems| {
-        let entry = needed(word, table, entry, problems)?;
-        find(entry, word, "metric", before.iter().map(|m| m.name.as_str()), problems)
+    let names: Vec<(&'static str, usize)> =
+        KINDS.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
+    let (kind, words) = KINDS[word.word("kind", &names, said)?];
+    let its = match kind {
+        "lowest" | "highest" => Round::Choosing,
+        _ if words.contains(&"of") => Round::OfOthers,
+        _ => Round::Plain,
     };
-    let kind = match needs {
-        "flows" => of_flows(kind, &mut table, entry, flows, problems)?,
-        "link" => {
-            let entry = needed("link", &mut table, entry, problems)?;
-            let at = find(entry, "link", "link", wires.iter().map(|w| w.name.as_str()), problems)?;
-            let way = table.take("way").and_then(|e| e.word("way", &WAYS, problems));
-            let way = way.unwrap_or(Side::There);
-            match kind {
-                "queue-bytes" => Kind::QueueBytes(at, way),
-                "queue-ms" => Kind::QueueMs(at, way),
-                _ => Kind::Dropped(at, way),
+    if its != round {
+        return None;
+    }
+    let mut read = Reader { table, metric: entry, about, problems };
+    let during = if words.contains(&"during") { read.window("during") } else { None };
+    let kind = match words.first().copied() {
+        Some("of") => read.of_others(kind, before),
+        Some("flows") => read.of_flows(kind),
+        Some("link") => read.of_link(kind),
+        Some(_) => Some(Kind::BoxDropped(read.way())),
+        None => Some(Kind::BoxMs),
+    };
+    let words: Vec<&str> = ["kind"].into_iter().chain(words.iter().copied()).collect();
+    read.table.finish(&words, problems);
+    Some(Metric { name: name.to_owned(), kind: kind?, case: about.case, during })
+}
+
+struct Reader<'r, 't> {
+    table: Table<'t>,
+    metric: Entry<'t>,
+    about: &'r About<'r>,
+    problems: &'r mut Problems,
+}
+
+impl<'t> Reader<'_, 't> {
+    fn needed(&mut self, word: &str, help: &str) -> Option<Entry<'t>> {
+        let entry = self.table.take(word);
+        if entry.is_none() {
+            let what = format!("the metric does not say \"{word}\"");
+            self.problems.error(self.metric.key, what, help);
+        }
+        entry
+    }
+
+    fn of_others(&mut self, kind: &str, before: &[Metric]) -> Option<Kind> {
+        let mut find = |word: &str, is_list: bool| {
+            let entry = self.needed(word, "write the name of a metric")?;
+            let list = if is_list { entry.list() } else { vec![entry] };
+            let names = before.iter().map(|m| m.name.as_str());
+            let each =
+                list.into_iter().map(|e| find(e, word, "metric", names.clone(), self.problems));
+            // all are looked at, so that all that is wrong is said
+            let found: Vec<Option<usize>> = each.collect();
+            found.into_iter().collect::<Option<Vec<usize>>>()
+        };
+        let is_list = matches!(kind, "lowest" | "highest");
+        let of = find("of", is_list);
+        let by = if kind == "ratio" { find("by", false)? } else { Vec::new() };
+        let of = of?;
+        let first = of.first().copied();
+        Some(match kind {
+            "stability" => Kind::Stability(first?),
+            "spread" => Kind::Spread(first?),
+            "lowest" => Kind::Lowest(of),
+            "highest" => Kind::Highest(of),
+            _ => Kind::Ratio(first?, by.first().copied()?),
+        })
+    }
+
+    fn of_link(&mut self, kind: &str) -> Option<Kind> {
+        let entry = self.needed("link", "write link = \"wan\"");
+        let way = self.way();
+        let names = self.about.wires.iter().map(|w| w.name.as_str());
+        let at = find(entry?, "link", "link", names, self.problems)?;
+        Some(match kind {
+            "queue-bytes" => Kind::QueueBytes(at, way),
+            "queue-ms" => Kind::QueueMs(at, way),
+            _ => Kind::Dropped(at, way),
+        })
+    }
+
+    fn way(&mut self) -> Side {
+        let way = self.table.take("way").and_then(|e| e.word("way", &WAYS, self.problems));
+        way.unwrap_or(Side::There)
+    }
+
+    fn of_flows(&mut self, kind: &str) -> Option<Kind> {
+        let flows = self.flows("flows");
+        let rate = match kind {
+            "accuracy" | "dent" | "excess" | "unused" => self.rate(),
+            _ => Some(Rate::ZERO),
+        };
+        let usual = if kind == "dent" { 95 } else { 99 };
+        let percent = match kind {
+            "delay" | "dent" => self.percent(usual),
+            _ => Some(usual),
+        };
+        let freed = if kind == "taken" { self.taken_from() } else { None };
+        let (found, rate, percent) = (flows?, rate?, percent?);
+        Some(match kind {
+            "goodput" => Kind::Goodput(found),
+            "rate" => Kind::Rate(found),
+            "accuracy" => Kind::Accuracy(found, rate),
+            "cov" => Kind::Cov(found),
+            "jain" => Kind::Jain(found),
+            "retransmission" => Kind::Retransmission(found),
+            "delay" => Kind::Delay(found, percent),
+            "jitter" => Kind::Jitter(found),
+            "loss" => Kind::Loss(found),
+            "mos" => Kind::Mos(found),
+            "r" => Kind::RFactor(found),
+            "least" => Kind::Extreme(found, Side::There),
+            "most" => Kind::Extreme(found, Side::Back),
+            "session-cov" => Kind::SessionCov(found),
+            "dent" => Kind::Dent(found, rate, percent),
+            "excess" => Kind::Excess(found, rate),
+            "unused" => Kind::Unused(found, rate),
+            "taken" => {
+                let (freed, before) = freed?;
+                Kind::Taken(found, freed, before)
             }
-        }
-        "of" => match kind {
-            "stability" => Kind::Stability(of("of", &mut table, problems)?),
-            "spread" => Kind::Spread(of("of", &mut table, problems)?),
-            _ => Kind::Ratio(of("of", &mut table, problems)?, of("by", &mut table, problems)?),
-        },
-        _ => Kind::BoxMs,
-    };
-    table.finish(&WORDS, problems);
-    Some(Metric { name: name.to_owned(), kind })
-}
-
-fn needed<'t>(
-    word: &str,
-    table: &mut Table<'t>,
-    of: Entry<'_>,
-    problems: &mut Problems,
-) -> Option<Entry<'t>> {
-    let entry = table.take(word);
-    if entry.is_none() {
-        problems.error(of.key, format!("the metric does not say \"{word}\""), "");
+            _ => Kind::BinCov(found),
+        })
     }
-    entry
-}
 
-fn of_flows(
-    kind: &str,
-    table: &mut Table<'_>,
-    metric: Entry<'_>,
-    flows: &[Flow],
-    problems: &mut Problems,
-) -> Option<Kind> {
-    let entry = needed("flows", table, metric, problems)?;
-    let names = flows.iter().map(|f| f.name.as_str());
-    let found = entry.list().into_iter().map(|e| find(e, "flows", "flow", names.clone(), problems));
-    let found: Option<Vec<usize>> = found.collect();
-    let found = found?;
-    Some(match kind {
-        "goodput" => Kind::Goodput(found),
-        "rate" => Kind::Rate(found),
-        "accuracy" => {
-            let entry = needed("rate", table, metric, problems)?;
-            Kind::Accuracy(found, entry.read("rate", "a rate as in \"20kbit\"", problems)?)
+    fn taken_from(&mut self) -> Option<(Vec<usize>, Window)> {
+        let freed = self.flows("freed");
+        let before = self.window("before");
+        if before.is_none() {
+            self.needed("before", "write before = [\"10s\", \"15s\"]");
         }
-        "cov" => Kind::Cov(found),
-        "jain" => Kind::Jain(found),
-        "retransmission" => Kind::Retransmission(found),
-        "delay" => {
-            let percent = table.take("percent").map(|e| e.number("percent", 0..=100, problems));
-            let percent = percent.map_or(Some(99), |read| read)?;
-            Kind::Delay(found, u32::try_from(percent).unwrap_or(99))
-        }
-        "jitter" => Kind::Jitter(found),
-        "loss" => Kind::Loss(found),
-        "mos" => Kind::Mos(found),
-        "r" => Kind::RFactor(found),
-        "least" => Kind::Extreme(found, Side::There),
-        "most" => Kind::Extreme(found, Side::Back),
-        _ => Kind::BinCov(found),
-    })
-}
-
-const CLAIM: [&str; 12] = [
-    "id",
-    "text",
-    "paper",
-    "metric",
-    "profile",
-    "at-most",
-    "at-least",
-    "near",
-    "within",
-    "at-most-of",
-    "at-least-of",
-    "pending",
-];
-
-pub(super) fn claim(
-    entry: Entry<'_>,
-    metrics: &[Metric],
-    all: &[Profile],
-    problems: &mut Problems,
-) -> Option<Claim> {
-    let mut table = entry.table("a claim", problems)?;
-    let mut text = |word: &str, table: &mut Table<'_>| {
-        table.take(word).and_then(|e| e.text(word, "a text", problems)).map(str::to_owned)
-    };
-    let id = text("id", &mut table);
-    let (said, paper) = (text("text", &mut table), text("paper", &mut table));
-    let pending = text("pending", &mut table);
-    let names = metrics.iter().map(|m| m.name.as_str());
-    let metric = match table.take("metric") {
-        Some(entry) => find(entry, "metric", "metric", names, problems),
-        None => {
-            problems.error(entry.place, "the claim does not say of which metric it is", "");
-            None
-        }
-    };
-    let profile = match table.take("profile") {
-        Some(entry) => profiles::named(entry, all, problems),
-        None => Some(all.iter().position(|p| p.name == "weir").unwrap_or(0)),
-    };
-    let bound = bound(&mut table, entry.place, all, problems);
-    table.finish(&CLAIM, problems);
-    let (metric, bound) = (metric?, bound?);
-    let text = said.unwrap_or_else(|| metrics[metric].name.clone());
-    let id = id.unwrap_or_else(|| metrics[metric].name.clone());
-    Some(Claim {
-        id,
-        text,
-        paper: paper.unwrap_or_default(),
-        metric,
-        profile: profile?,
-        bound,
-        pending,
-    })
-}
-
-fn bound(
-    table: &mut Table<'_>,
-    place: Place,
-    all: &[Profile],
-    problems: &mut Problems,
-) -> Option<Bound> {
-    let number = |word: &str, table: &mut Table<'_>, problems: &mut Problems| {
-        table.take(word).and_then(|e| figure(e, word, problems))
-    };
-    let most = number("at-most", table, problems);
-    let least = number("at-least", table, problems);
-    let near = number("near", table, problems);
-    let within = number("within", table, problems);
-    let other = |word: &str, table: &mut Table<'_>, problems: &mut Problems| {
-        let entry = table.take(word)?;
-        profiles::named(entry, all, problems)
-    };
-    let most_of = other("at-most-of", table, problems);
-    let least_of = other("at-least-of", table, problems);
-    let found = [
-        most.map(Bound::AtMost),
-        least.map(Bound::AtLeast),
-        near.map(|near| Bound::Near(near, within.unwrap_or(near.abs() * 0.01))),
-        most_of.map(|at| Bound::AtMostOf(at, within.unwrap_or(1.0))),
-        least_of.map(|at| Bound::AtLeastOf(at, within.unwrap_or(1.0))),
-    ];
-    let mut found = found.into_iter().flatten();
-    let (first, second) = (found.next(), found.next());
-    if first.is_none() || second.is_some() {
-        let help = "write one of at-most, at-least, near (and within), at-most-of, at-least-of";
-        problems.error(place, "a claim has one bound", help);
+        Some((freed?, before?))
     }
-    first
+
+    fn flows(&mut self, word: &str) -> Option<Vec<usize>> {
+        let entry = self.needed(word, &format!("write {word} = [\"NAME\"]"))?;
+        let names = self.about.flows.iter().map(|f| f.name.as_str());
+        let each = entry.list().into_iter();
+        let found: Vec<Option<usize>> =
+            each.map(|e| find(e, word, "flow", names.clone(), self.problems)).collect();
+        found.into_iter().collect()
+    }
+
+    fn rate(&mut self) -> Option<Rate> {
+        let entry = self.needed("rate", "write rate = \"20kbit\"")?;
+        entry.read::<Rate>("rate", "a rate as in \"20kbit\"", self.problems)
+    }
+
+    fn percent(&mut self, usual: u32) -> Option<u32> {
+        let Some(entry) = self.table.take("percent") else { return Some(usual) };
+        let percent = entry.number("percent", 0..=100, self.problems)?;
+        u32::try_from(percent).ok()
+    }
+
+    /// A part of the run, in whole bins.
+    fn window(&mut self, word: &str) -> Option<Window> {
+        let entry = self.table.take(word)?;
+        let help = format!("write {word} = [\"10s\", \"15s\"]");
+        let ends = entry.list();
+        let [from, to] = ends[..] else {
+            let what = format!("\"{word}\" has {} ends", ends.len());
+            self.problems.error(entry.place, what, help);
+            return None;
+        };
+        let mut read = |e: Entry<'_>| e.read::<Span>(word, SPAN, self.problems);
+        let (from, to) = (read(from), read(to));
+        let (from, to) = (from?, to?);
+        let Times { run, bin, .. } = *self.about.times;
+        if from >= to || to > run {
+            let what = format!("\"{word}\" is from {from} to {to} of a run of {run}");
+            self.problems.error(entry.place, what, help);
+            return None;
+        }
+        if [from, to].iter().any(|at| at.ns() % bin.ns().max(1) != 0) {
+            let what = format!("\"{word}\" does not begin and end with a bin of {bin}");
+            self.problems.error(entry.place, what, "bins begin with the run, one after the other");
+            return None;
+        }
+        Some((Instant::ZERO + from, Instant::ZERO + to))
+    }
 }
 
 /// How long a call may be delayed by its play-out buffer.

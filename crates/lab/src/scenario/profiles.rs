@@ -43,12 +43,12 @@ pub(super) fn read(
     let plan = match (inline, file) {
         (Some(entry), None) => {
             let text = entry.text("policy", "a policy", problems)?;
-            plan(name, entry.place, text, problems)
+            plan(name, entry, text, problems)
         }
         (None, Some(entry)) => {
             let path = entry.text("policy-file", "the name of a file", problems)?;
             match load(path) {
-                Ok(text) => plan(path, entry.place, &text, problems),
+                Ok(text) => plan(path, entry, &text, problems),
                 Err(why) => {
                     let help = "the name counts from the scenario's folder";
                     problems.error(entry.place, format!("cannot read {path}: {why}"), help);
@@ -83,21 +83,31 @@ fn change(
     let [there, back] = ["there", "back"].map(|way| {
         let entry = table.take(way)?;
         let mut table = entry.table(&format!("\"{way}\""), problems)?;
-        Some(links::words(&mut table, problems))
+        let words = links::words(&mut table, problems);
+        table.finish(&links::WORDS[1..11], problems);
+        Some(words)
     });
     let both = links::words(&mut table, problems);
-    table.finish(&["rate", "delay", "queue", "aqm", "there", "back"], problems);
+    table.finish(&links::WORDS[1..], problems);
     Some((at, [both, there.unwrap_or_default(), back.unwrap_or_default()]))
 }
 
 /// The plan of a policy; its problems are those of the scenario.
-fn plan(name: &str, place: Place, text: &str, problems: &mut Problems) -> Option<Plan> {
+fn plan(name: &str, entry: Entry<'_>, text: &str, problems: &mut Problems) -> Option<Plan> {
     let source = Source::new(name, text.to_owned());
     let reading = weir_policy::read(source, &mut |_| Err("no table here".to_owned())).ok()?;
+    // where the policy stands in the scenario as it is, its problems have places there
+    let raw = entry.text.get(entry.place.start as usize..entry.place.end as usize);
+    let begin = raw.and_then(|raw| raw.find(text)).and_then(|at| u32::try_from(at).ok());
     for problem in &reading.problems {
         if matches!(problem.severity, Severity::Error | Severity::Aside) {
             let what = format!("the policy of {name}: {}", problem.what);
-            problems.error(place, what, problem.help.clone());
+            let at = begin.filter(|_| problem.place.file == 0).map_or(entry.place, |begin| {
+                let begin = entry.place.start + begin;
+                let Place { start, end, .. } = problem.place;
+                Place { start: begin + start, end: begin + end, ..entry.place }
+            });
+            problems.error(at, what, problem.help.clone());
         }
     }
     reading.plans.into_iter().next()

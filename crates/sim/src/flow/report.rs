@@ -11,7 +11,6 @@ pub struct Report {
     /// What each end has sent and got.
     pub ends: [EndReport; 2],
     measure: (Instant, Instant),
-    start: Instant,
     bin: Option<Span>,
 }
 
@@ -36,7 +35,8 @@ pub struct EndReport {
     pub delivered: u64,
     /// The same within the time that counts.
     pub measured: u64,
-    /// The same by bins of time, from the start of the flow on.
+    /// The same by bins of time, from the start of the world on, so that those of
+    /// several flows can be added.
     pub bins: Vec<u64>,
     /// How long packets took to come here, or answers to come back.
     pub delays: Samples,
@@ -62,8 +62,7 @@ pub struct Samples {
 
 impl Report {
     pub(crate) fn new(spec: &FlowSpec) -> Report {
-        let mut report =
-            Report { measure: spec.measure, start: spec.start, bin: spec.bin, ..Report::default() };
+        let mut report = Report { measure: spec.measure, bin: spec.bin, ..Report::default() };
         for end in &mut report.ends {
             end.delays.keeps = spec.samples;
             end.round_trips.keeps = spec.samples;
@@ -80,7 +79,7 @@ impl Report {
             end.measured += bytes;
         }
         let Some(bin) = self.bin else { return };
-        let at = now.since(self.start).ns() / bin.ns().max(1);
+        let at = now.since(Instant::ZERO).ns() / bin.ns().max(1);
         let Some(at) = usize::try_from(at).ok().filter(|at| *at < SIM_BINS) else { return };
         if at >= end.bins.len() {
             end.bins.resize(at + 1, 0);

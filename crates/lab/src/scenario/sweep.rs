@@ -1,0 +1,157 @@
+//! A scenario that is run with several values: `[sweep]` gives them names, and each `{name}` in the
+//! file is filled with each value in turn. Several names make all combinations.
+//!
+//! The file is filled before it is read, so that a value may stand in any text, that of a policy
+//! included; places are led back to the file as it was written.
+
+use toml::de::{DeTable, DeValue};
+use weir_policy::reader::{Entry, Table};
+use weir_policy::{Place, Problems};
+
+/// How many cases a scenario may have.
+const CASES: usize = 64;
+
+/// The file as one case has it.
+#[derive(Debug, Default)]
+pub(super) struct Filled {
+    pub(super) text: String,
+    /// Where values were filled in: from and up to where, here and in the file.
+    values: Vec<[usize; 4]>,
+}
+
+type Value = (String, String);
+
+/// One text for each case; the file itself without a sweep.
+pub(super) fn cases(text: &str, document: &DeTable<'_>, problems: &mut Problems) -> Vec<Filled> {
+    let mut top = Table::new("the scenario", document, text);
+    let mut cases: Vec<Vec<Value>> = vec![Vec::new()];
+    let mut names = Vec::new();
+    if let Some(entry) = top.take("sweep")
+        && let Some(table) = entry.table("[sweep]", problems)
+    {
+        for (name, entry) in table.all() {
+            names.push(name.to_owned());
+            if !text.contains(&format!("{{{name}}}")) {
+                let what = format!("nothing in the scenario says {{{name}}}");
+                problems.error(entry.key, what, "write it where the values belong");
+            }
+            let values = values(name, entry, problems);
+            let with = |case: &Vec<Value>| {
+                let case = case.clone();
+                let next = move |value: &String| {
+                    let value = (name.to_owned(), value.clone());
+                    case.iter().cloned().chain([value]).collect()
+                };
+                values.iter().map(next).collect::<Vec<Vec<Value>>>()
+            };
+            cases = cases.iter().flat_map(with).take(CASES + 1).collect();
+            if cases.len() > CASES {
+                let help = "leave out some values, or make another experiment of them";
+                let what = format!("the sweep has more than {CASES} cases");
+                problems.error(entry.place, what, help);
+                cases.truncate(1);
+            }
+        }
+    }
+    unknown(text, &names, problems);
+    cases.iter().map(|values| Filled::new(text, values)).collect()
+}
+
+fn values(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Vec<String> {
+    let mut values = Vec::new();
+    for entry in entry.list() {
+        match entry.value {
+            DeValue::String(text) => values.push(text.to_string()),
+            DeValue::Integer(number) => values.push(number.as_str().to_owned()),
+            DeValue::Float(number) => values.push(number.as_str().to_owned()),
+            _ => {
+                let what = format!("a value of \"{name}\" is {}", entry.kind());
+                problems.error(entry.place, what, format!("write {name} = [95, 96, 97]"));
+            }
+        }
+    }
+    if values.is_empty() {
+        let what = format!("\"{name}\" has no values");
+        problems.error(entry.place, what, format!("write {name} = [95, 96, 97]"));
+        values.push(String::new());
+    }
+    values
+}
+
+/// Says which words in braces no sweep fills.
+fn unknown(text: &str, names: &[String], problems: &mut Problems) {
+    for (at, _) in text.match_indices('{') {
+        let Some((word, _)) = text[at + 1..].split_once('}') else { return };
+        let is_word = !word.is_empty()
+            && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        if is_word && !names.iter().any(|name| name == word) {
+            let place = Place::of(&(at..at + word.len() + 2));
+            let what = format!("[sweep] does not know \"{word}\"");
+            let help = match names {
+                [] => format!("add [sweep] and {word} = [95, 96, 97]"),
+                names => format!("it knows {}", names.join(", ")),
+            };
+            problems.error(place, what, help);
+        }
+    }
+}
+
+impl Filled {
+    fn new(text: &str, with: &[Value]) -> Filled {
+        let mut filled = Filled::default();
+        let mut rest = 0;
+        for (at, _) in text.match_indices('{') {
+            let Some((word, _)) = text[at + 1..].split_once('}') else { break };
+            let Some((_, value)) = with.iter().find(|(name, _)| name == word) else { continue };
+            filled.text.push_str(&text[rest..at]);
+            let from = filled.text.len();
+            filled.text.push_str(value);
+            rest = at + word.len() + 2;
+            filled.values.push([from, filled.text.len(), at, rest]);
+        }
+        filled.text.push_str(&text[rest..]);
+        filled
+    }
+
+    /// Where in the file something is that is here in the text.
+    pub(super) fn place(&self, place: Place) -> Place {
+        let back = |at: u32, is_end: bool| {
+            let at = at as usize;
+            let before =
+                self.values.iter().rev().find(|[from, ..]| *from < at || !is_end && *from == at);
+            match before {
+                None => at,
+                Some([_, until, begin, _]) if at < *until && !is_end => *begin,
+                Some([_, until, _, end]) if at <= *until && is_end => *end,
+                Some([_, until, _, end]) => at - until + end,
+            }
+        };
+        let range = back(place.start, false)..back(place.end, true);
+        Place::in_file(place.file, &range)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_lead_back_to_the_file() {
+        let text = "a = \"{x}\"\nb = \"{long}{x}\"\nc = { d = 1 }\n";
+        let value = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let filled = Filled::new(text, &[value("x", "10.0.0.1"), value("long", "1")]);
+        assert_eq!(filled.text, "a = \"10.0.0.1\"\nb = \"110.0.0.1\"\nc = { d = 1 }\n");
+        let back = |here: &str, there: &str| {
+            let at = filled.text.find(here).unwrap();
+            let place = filled.place(Place::of(&(at..at + here.len())));
+            assert_eq!(&text[place.start as usize..place.end as usize], there, "{here}");
+        };
+        back("a =", "a =");
+        back("10.0.0.1", "{x}");
+        back("0.0", "{x}");
+        back("\"10.0.0.1\"", "\"{x}\"");
+        back("b", "b");
+        back("\"110.0.0.1\"", "\"{long}{x}\"");
+        back("d = 1", "d = 1");
+    }
+}

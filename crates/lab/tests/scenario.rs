@@ -1,0 +1,169 @@
+//! Scenarios as they are read: what is wrong is said, all of it, each at its place; what is right
+//! gives figures that a pencil can check.
+
+use weir_lab::scenario::{Load, Reading, Scenario, read};
+use weir_lab::{figures, run};
+use weir_policy::Source;
+
+fn reading(text: &str) -> Reading {
+    let load: &mut Load<'_> = &mut |_| Err("no such file".to_owned());
+    read(Source::new("scenario.toml", text.to_owned()), load).expect("text")
+}
+
+fn problems(text: &str) -> Vec<String> {
+    let Reading { problems, source, .. } = reading(text);
+    let line =
+        |p: &weir_policy::Problem| format!("{} {} ({})", source.position(p.place), p.what, p.help);
+    problems.iter().map(line).collect()
+}
+
+fn scenario(text: &str) -> Scenario {
+    assert_eq!(problems(text), [""; 0]);
+    reading(text).scenario.expect("a scenario")
+}
+
+#[test]
+fn a_dozen_mistakes_are_all_named_each_at_its_place() {
+    let said = problems(include_str!("mistakes/scenario.toml"));
+    let want: Vec<&str> = include_str!("mistakes/said.txt").lines().collect();
+    assert_eq!(said, want);
+}
+
+const LANES: &str = r#"
+[scenario]
+run = "10s"
+from = "2s"
+to = "9s"
+bin = "500ms"
+
+[sweep]
+rate = [800, 400]
+
+[node.a]
+[node.b]
+[node.box]
+kind = "box"
+
+[link.lan]
+between = ["a", "box"]
+
+[link.line]
+between = ["box", "b"]
+rate = "800kbit"
+counts = "ip"
+queue = "4 frames"
+
+# 1000 bytes of IP in frames of 1014
+[flow.one]
+from = "a"
+to = "b"
+source = "cbr"
+rate = "{rate}kbit"
+bytes = "1014b"
+
+[flow.two]
+from = "a"
+to = "b"
+source = "cbr"
+rate = "405600bit"
+bytes = "1014b"
+stop = "5s"
+
+[metric."rate.{rate}"]
+kind = "rate"
+flows = ["one"]
+during = ["6s", "9s"]
+
+[metric."taken.{rate}"]
+kind = "taken"
+flows = ["one"]
+freed = ["two"]
+before = ["2s", "5s"]
+during = ["6s", "9s"]
+
+[metric."dent_ms.{rate}"]
+kind = "dent"
+flows = ["one", "two"]
+rate = "700kbit"
+
+[metric."excess.{rate}"]
+kind = "excess"
+flows = ["one"]
+rate = "100kbit"
+during = ["6s", "9s"]
+
+[metric."unused.{rate}"]
+kind = "unused"
+flows = ["one"]
+rate = "800kbit"
+during = ["6s", "9s"]
+
+[metric."session_cov.{rate}"]
+kind = "session-cov"
+flows = ["one"]
+during = ["6s", "9s"]
+
+[metric."queue_ms.{rate}"]
+kind = "queue-ms"
+link = "line"
+
+[metric.lowest]
+kind = "lowest"
+of = ["rate.400", "rate.800"]
+
+[metric.highest]
+kind = "highest"
+of = ["rate.400", "rate.800"]
+
+[[claim]]
+metric = "lowest"
+at-least = 0.3
+
+[[claim]]
+metric = "rate.{rate}"
+at-least = 0.3
+
+[profile.none]
+"#;
+
+#[test]
+fn a_sweep_gives_the_figures_of_all_its_cases() {
+    let scenario = scenario(LANES);
+    assert_eq!(scenario.more.len(), 1);
+    let ids: Vec<&str> = scenario.claims.iter().map(|claim| claim.id.as_str()).collect();
+    assert_eq!(ids, ["lowest", "rate.800", "rate.400"]);
+    let runs = run::all(&scenario, &[0], 2, 2, &|_, _| {}).expect("runs");
+    let figures = figures::figures(&scenario, &runs[0]);
+    let near = |key: &str, want: f64, within: f64| {
+        let figure = figures.get(key).unwrap_or_else(|| panic!("no {key} in {figures:?}"));
+        assert!((figure.mean - want).abs() <= within, "{key} {figure:?}, not {want}");
+    };
+    // 800 kbit/s of frames are 789 of IP, 400 are 394.5; frames are whole
+    near("rate.800", 0.789, 0.004);
+    near("rate.400", 0.3945, 0.004);
+    near("lowest", 0.3945, 0.004);
+    near("highest", 0.789, 0.004);
+    near("excess.400", 0.2945, 0.004);
+    near("unused.400", 1.0 - 0.3945 / 0.8, 0.005);
+    near("session_cov.400", 0.0, 0.03);
+    // with both under way the line is full (of 400); alone, one leaves it half empty for 4 s
+    near("dent_ms.400", 4_000.0, 500.0);
+    near("dent_ms.800", 0.0, 0.0);
+    // nothing is taken by one who has no more to say
+    near("taken.400", 0.0, 0.03);
+    // four frames of 10 ms before each that passes, while both are there: three sevenths of it
+    let queue = figures.get("queue_ms.800").expect("a queue").mean;
+    assert!((10.0..40.0).contains(&queue), "{queue}");
+}
+
+#[test]
+fn what_a_line_did_before_it_counts_is_not_in_its_figures() {
+    let early = LANES.replace("from = \"2s\"\nto = \"9s\"", "from = \"6s\"\nto = \"9s\"");
+    let early =
+        early.replace("bytes = \"1014b\"\nstop", "bytes = \"1014b\"\nspread = \"1ms\"\nstop");
+    let scenario = scenario(&early);
+    let runs = run::all(&scenario, &[0], 1, 1, &|_, _| {}).expect("runs");
+    let figures = figures::figures(&scenario, &runs[0]);
+    // one alone sends less than the line carries: nobody waits
+    assert_eq!(figures.get("queue_ms.400").map(|figure| figure.mean), Some(0.0));
+}
