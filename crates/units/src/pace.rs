@@ -114,13 +114,16 @@ mod tests {
         #[test]
         fn frames_of_one_moment_may_be_counted_together(
             sizes in prop::collection::vec(1u64..2_000, 1..100),
-            late in 0u64..1_000_000,
-            before in 1u64..2_000,
+            fit in 0usize..100,
+            is_too_early in any::<bool>(),
             rate in 1_000u64..100_000_000_000,
         ) {
             let mut one = Pace::new(Rate::from_bps(rate), Instant::ZERO);
-            one.send(Instant::ZERO, Bytes::new(before));
-            let now = one.free_at() + Span::from_ns(late);
+            one.send(Instant::ZERO, Bytes::new(sizes[0]));
+            // the moment at which the line has just become free behind so many, or is just not
+            let mut line = one;
+            sizes.iter().take(fit).for_each(|&size| line.send(Instant::ZERO, Bytes::new(size)));
+            let now = line.free_at() - Span::from_ns(u64::from(is_too_early && fit > 0));
             let (mut all, room) = (one, one.room(now).get());
             let mut sent = 0;
             for &size in &sizes {
