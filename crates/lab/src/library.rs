@@ -22,8 +22,16 @@ macro_rules! experiment {
 }
 
 /// All of them, in the order of the papers.
-pub const EXPERIMENTS: &[Experiment] =
-    &[experiment!("survey", "survey-basic"), experiment!("survey", "survey-delays")];
+pub const EXPERIMENTS: &[Experiment] = &[
+    experiment!("survey", "survey-basic"),
+    experiment!("survey", "survey-delays"),
+    experiment!("survey", "survey-borrow-inter"),
+    experiment!("survey", "survey-borrow-intra"),
+    experiment!("edge", "edge-upstream"),
+    experiment!("edge", "edge-classes"),
+    experiment!("edge", "edge-downstream"),
+    experiment!("edge", "edge-margin"),
+];
 
 /// The experiments of a name: one, or those of a group.
 #[must_use]
