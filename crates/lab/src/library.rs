@@ -26,6 +26,12 @@ pub const EXPERIMENTS: &[Experiment] = &[
     experiment!("demo", "home"),
     experiment!("survey", "survey-basic"),
     experiment!("survey", "survey-delays"),
+    experiment!("survey", "survey-borrow-inter"),
+    experiment!("survey", "survey-borrow-intra"),
+    experiment!("edge", "edge-upstream"),
+    experiment!("edge", "edge-classes"),
+    experiment!("edge", "edge-downstream"),
+    experiment!("edge", "edge-margin"),
 ];
 
 /// The experiments of a name: one, or those of a group.
