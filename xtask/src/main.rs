@@ -7,6 +7,7 @@
 mod bench;
 mod count;
 mod demo;
+mod experiments;
 mod fuzz;
 mod near;
 mod peers;
@@ -26,11 +27,11 @@ struct Command {
     run: fn(&[String]) -> Done,
 }
 
-const COMMANDS: [Command; 6] = [
+const COMMANDS: [Command; 7] = [
     Command {
         name: "test",
         arguments: "",
-        does: "what must hold before a commit: fmt, tidy, clippy, tests, counts, fuzz",
+        does: "what must hold before a commit: fmt, tidy, clippy, tests, experiments, counts, fuzz",
         run: test::test,
     },
     Command {
@@ -50,6 +51,12 @@ const COMMANDS: [Command; 6] = [
         arguments: "[NAME.. [-- ARG..]] | --count | --peers [--rounds N] [--json FILE]",
         does: "measure; --count holds instructions to their limits, --peers compares with DPDK",
         run: bench::run,
+    },
+    Command {
+        name: "experiments",
+        arguments: "",
+        does: "every experiment at its size, and whether its claims hold",
+        run: experiments::all,
     },
     Command {
         name: "fuzz",

@@ -5,7 +5,7 @@
 use std::io::Write;
 use std::time::Instant;
 
-use crate::{Done, count, fuzz, shell, tidy};
+use crate::{Done, count, experiments, fuzz, shell, tidy};
 
 /// Seconds of each fuzz target in `test` and in `ci`.
 const SMOKE_SECS: u64 = 2;
@@ -27,11 +27,12 @@ struct Step {
 const QUIET: bool = false;
 const LOUD: bool = true;
 
-const STEPS: [Step; 6] = [
+const STEPS: [Step; 7] = [
     Step { name: "fmt", loud: QUIET, run: format },
     Step { name: "tidy", loud: QUIET, run: tidy },
     Step { name: "clippy", loud: QUIET, run: clippy },
     Step { name: "tests", loud: LOUD, run: tests },
+    Step { name: "experiments", loud: LOUD, run: || Outcome::shown(experiments::smoke()) },
     Step { name: "counts", loud: LOUD, run: counts },
     Step { name: "fuzz smoke", loud: LOUD, run: || fuzzing(fuzz::Runner::Stable, SMOKE_SECS) },
 ];
