@@ -171,6 +171,10 @@ fn of_packets(run: &Run, kind: &Kind) -> Option<f64> {
 /// Of links and boxes.
 fn of_lines(run: &Run, kind: &Kind) -> Option<f64> {
     match kind {
+        Kind::ClassQueue(path) => {
+            let found = run.classes.iter().find(|(class, _)| class == path);
+            found.map(|(_, most)| whole(*most))
+        }
         Kind::QueueBytes(link, way) => Some(bytes(run.links[*link][*way as usize].queue_bytes_max)),
         Kind::QueueMs(link, way) => {
             let counts = &run.links[*link][*way as usize];

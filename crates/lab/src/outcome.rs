@@ -39,7 +39,7 @@ pub fn outcome(
         }
     }
     let claims: Result<Vec<Claim>, String> =
-        scenario.claims.iter().map(|claim| judgeable(scenario, claim)).collect();
+        scenario.claims.iter().map(|claim| judgeable(scenario, claim, seeds)).collect();
     outcome.judge(&claims?, None);
     Ok(outcome)
 }
@@ -51,7 +51,7 @@ fn time(scenario: &Scenario, bin: usize) -> f64 {
 }
 
 /// A claim of the scenario in the words of claims.
-fn judgeable(scenario: &Scenario, claim: &scenario::Claim) -> Result<Claim, String> {
+fn judgeable(scenario: &Scenario, claim: &scenario::Claim, seeds: u32) -> Result<Claim, String> {
     use crate::scenario::Bound as B;
     let key = |profile: usize| {
         let profile = &scenario.profiles[profile].name;
@@ -67,6 +67,7 @@ fn judgeable(scenario: &Scenario, claim: &scenario::Claim) -> Result<Claim, Stri
         B::AtLeastOf(other, part) => format!("{ours} >= {part} * {}", key(*other)),
     };
     let bound: Bound = text.parse()?;
+    let few = (seeds < claim.seeds).then(|| format!("{} seeds: one run says nothing", claim.seeds));
     let paper = (!claim.paper.is_empty()).then(|| Printed::Words(claim.paper.clone()));
     Ok(Claim {
         id: claim.id.clone(),
@@ -74,7 +75,7 @@ fn judgeable(scenario: &Scenario, claim: &scenario::Claim) -> Result<Claim, Stri
         paper,
         bound,
         live: None,
-        pending: claim.pending.clone(),
+        pending: claim.pending.clone().or(few),
     })
 }
 

@@ -24,6 +24,8 @@ pub struct Run {
     pub links: Vec<[LinkCounts; 2]>,
     /// The longest that a frame waited in a box, in ms; 0 where boxes are wires.
     pub box_ms: f64,
+    /// The most bytes that ever waited in each class of the boxes, by its path.
+    pub classes: Vec<(String, u64)>,
     /// What the boxes were given and dropped while it counts, from the LAN and from the WAN.
     pub boxes: [Passed; 2],
     /// Frames that went over any line, in all cases.
@@ -103,7 +105,7 @@ pub fn one(scenario: &Scenario, profile: &Profile, seed: u64) -> Result<Run, Str
     let mut counts = built.counts();
     counts.less(&before);
     built.world.run_until(Instant::ZERO + scenario.run);
-    let mut run = built.seen(scenario, counts);
+    let mut run = built.seen(scenario, profile, counts);
     for case in &scenario.more {
         let same = case.profiles.iter().find(|other| other.name == profile.name);
         let same = same.ok_or_else(|| format!("{} is not in all cases", profile.name))?;
@@ -239,7 +241,7 @@ impl Built {
         })
     }
 
-    fn seen(&self, scenario: &Scenario, Counts { links, boxes }: Counts) -> Run {
+    fn seen(&self, scenario: &Scenario, profile: &Profile, Counts { links, boxes }: Counts) -> Run {
         let flows =
             self.flows.iter().zip(&scenario.flows).map(|(ids, flow)| {
                 ids.iter().map(|&id| seen(self.world.report(id), flow)).collect()
@@ -248,7 +250,16 @@ impl Built {
         let all = self.links.iter().flat_map(|&(a, b)| [a, b]);
         let frames = all.map(|id| self.world.link(id).sent).sum();
         let box_ms = ms(Span::from_ns(box_ns));
-        Run { flows: flows.collect(), box_ms, boxes, frames, links, more: Vec::new() }
+        let engines = self.nodes.iter().filter_map(|&node| self.world.engine_of(node));
+        let rows = engines.zip(&profile.plan).flat_map(|(engine, plan)| {
+            let rows = weir_engine::Report::of(engine, plan).rows;
+            rows.into_iter().map(|row| {
+                let most = row.counters.iter().map(|counters| counters.held_max).max();
+                (row.path, most.unwrap_or(0))
+            })
+        });
+        let classes = rows.collect();
+        Run { flows: flows.collect(), box_ms, classes, boxes, frames, links, more: Vec::new() }
     }
 }
 

@@ -24,6 +24,8 @@ pub struct Claim {
     pub bound: Bound,
     /// What it waits for, if it cannot be judged yet.
     pub pending: Option<String>,
+    /// With fewer seeds than these it is not judged: one run of something chaotic says nothing.
+    pub seeds: u32,
 }
 
 /// How a metric should be.
@@ -41,7 +43,7 @@ pub enum Bound {
     AtLeastOf(usize, f64),
 }
 
-const CLAIM: [&str; 12] = [
+const CLAIM: [&str; 13] = [
     "id",
     "text",
     "paper",
@@ -54,6 +56,7 @@ const CLAIM: [&str; 12] = [
     "at-most-of",
     "at-least-of",
     "pending",
+    "seeds",
 ];
 
 pub(super) fn read(
@@ -69,6 +72,8 @@ pub(super) fn read(
     let id = text("id", &mut table);
     let (said, paper) = (text("text", &mut table), text("paper", &mut table));
     let pending = text("pending", &mut table);
+    let seeds = table.take("seeds").and_then(|e| e.number("seeds", 1..=1_000, problems));
+    let seeds = seeds.and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
     let names = metrics.iter().map(|m| m.name.as_str());
     let metric = match table.take("metric") {
         Some(entry) => find(entry, "metric", "metric", names, problems),
@@ -94,6 +99,7 @@ pub(super) fn read(
         profile: profile?,
         bound,
         pending,
+        seeds,
     })
 }
 

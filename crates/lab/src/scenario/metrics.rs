@@ -55,6 +55,8 @@ pub enum Kind {
     BinCov(Vec<usize>),
     /// Most bytes that waited before a link, from its first node to its second or back.
     QueueBytes(usize, Side),
+    /// Most bytes that waited in a class of a box, in either direction.
+    ClassQueue(String),
     /// Mean wait before a link, beyond the frame's own time, in ms.
     QueueMs(usize, Side),
     /// Bytes that the path behind a link lost or dropped, by bytes sent over it.
@@ -97,7 +99,7 @@ pub enum Side {
 }
 
 /// The kinds, and the words that each of them knows.
-const KINDS: [(&str, &[&str]); 29] = [
+const KINDS: [(&str, &[&str]); 30] = [
     ("goodput", &["flows", "during"]),
     ("rate", &["flows", "during"]),
     ("accuracy", &["flows", "rate", "during"]),
@@ -120,6 +122,7 @@ const KINDS: [(&str, &[&str]); 29] = [
     ("queue-bytes", &["link", "way"]),
     ("queue-ms", &["link", "way"]),
     ("dropped", &["link", "way"]),
+    ("class-queue", &["class"]),
     ("box-dropped", &["way"]),
     ("box-ms", &[]),
     ("stability", &["of"]),
@@ -181,6 +184,7 @@ pub(super) fn read(
         Some("of") => read.of_others(kind, before),
         Some("flows") => read.of_flows(kind),
         Some("link") => read.of_link(kind),
+        Some("class") => read.of_class(),
         Some(_) => Some(Kind::BoxDropped(read.way())),
         None => Some(Kind::BoxMs),
     };
@@ -241,6 +245,12 @@ impl<'t> Reader<'_, 't> {
             "queue-ms" => Kind::QueueMs(at, way),
             _ => Kind::Dropped(at, way),
         })
+    }
+
+    fn of_class(&mut self) -> Option<Kind> {
+        let entry = self.needed("class", "write class = \"/office\"")?;
+        let path = entry.text("class", "the path of a class", self.problems)?;
+        Some(Kind::ClassQueue(path.to_owned()))
     }
 
     fn way(&mut self) -> Side {
