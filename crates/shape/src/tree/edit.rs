@@ -214,11 +214,12 @@ impl Tree {
             let chain = std::mem::take(&mut self.nodes[number as usize].chain);
             let to = successor(number);
             let heir = &mut self.nodes[to as usize];
-            self.queues.fill(now, to, heir, &self.cares, chain, |label, bytes| {
+            let dropped = self.queues.fill(now, to, heir, &self.cares, chain, |label, bytes| {
                 label.leaf = to;
                 self.order.moved(label);
                 moved(number, label, bytes);
             });
+            self.waiting -= dropped;
         }
         let nodes = &self.nodes;
         self.clocks.timer.retain(|entry| nodes.get(entry.node as usize).is_some_and(Node::is_held));
@@ -274,7 +275,8 @@ impl Tree {
             (true, false) => {
                 node.kind = Kind::WithCare;
                 let chain = std::mem::take(&mut node.chain);
-                self.queues.fill(now, number, node, &self.cares, chain, |_, _| {});
+                let dropped = self.queues.fill(now, number, node, &self.cares, chain, |_, _| {});
+                self.waiting -= dropped;
             }
         }
     }

@@ -59,11 +59,18 @@ impl Queues {
         frame: Frame,
         label: &Label,
     ) {
-        let id = joins.id;
+        let bytes = u16::try_from(frame.len()).unwrap_or(u16::MAX);
+        let queue = &mut self.queues[joins.id];
+        self.store.push(&mut queue.chain, now, frame, label, joins.mark);
+        self.grew(number, node, joins.id, bytes);
+    }
+
+    /// A queue has one more frame, of so many bytes.
+    #[inline]
+    pub(super) fn grew(&mut self, number: u32, node: &mut Node, id: u32, bytes: u16) {
         let crowd = &mut self.crowds[number as usize];
         let queue = &mut self.queues[id];
-        node.chain.count(u16::try_from(frame.len()).unwrap_or(u16::MAX));
-        self.store.push(&mut queue.chain, now, frame, label, joins.mark);
+        node.chain.count(bytes);
         if matches!(queue.turn.place, Place::Held | Place::Waiting) {
             crowd.away += 1;
         }

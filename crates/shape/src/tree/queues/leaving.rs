@@ -82,18 +82,10 @@ impl Queues {
     /// The queue whose turn it is has nothing to send.
     #[inline(never)]
     fn is_silent(&mut self, number: u32, host: u32, id: u32) {
-        let crowd = &mut self.crowds[number as usize];
         if host == NONE {
-            crowd.ring.has_nothing(&mut self.queues, id);
-            return;
-        }
-        let ring = &mut self.hosts[host].ring;
-        if ring.has_nothing(&mut self.queues, id) {
-            self.queues[id].host = NONE;
-            if ring.is_empty() {
-                crowd.ring.leave(&mut self.hosts, host);
-                self.hosts.forget(host);
-            }
+            self.crowds[number as usize].ring.has_nothing(&mut self.queues, id);
+        } else if self.hosts[host].ring.has_nothing(&mut self.queues, id) {
+            self.has_left_host(number, host, id);
         }
     }
 

@@ -39,16 +39,19 @@ impl Queues {
     }
 
     pub(super) fn leave_ring(&mut self, leaf: u32, host: u32, id: u32) {
-        let crowd = &mut self.crowds[leaf as usize];
         if host == NONE {
-            crowd.ring.leave(&mut self.queues, id);
+            self.crowds[leaf as usize].ring.leave(&mut self.queues, id);
             return;
         }
-        let ring = &mut self.hosts[host].ring;
-        ring.leave(&mut self.queues, id);
+        self.hosts[host].ring.leave(&mut self.queues, id);
+        self.has_left_host(leaf, host, id);
+    }
+
+    /// A queue takes its turns with this host no longer; without any, the host has none either.
+    pub(super) fn has_left_host(&mut self, leaf: u32, host: u32, id: u32) {
         self.queues[id].host = NONE;
-        if ring.is_empty() {
-            crowd.ring.leave(&mut self.hosts, host);
+        if self.hosts[host].ring.is_empty() {
+            self.crowds[leaf as usize].ring.leave(&mut self.hosts, host);
             self.hosts.forget(host);
         }
     }

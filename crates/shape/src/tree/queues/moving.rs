@@ -43,7 +43,7 @@ impl Queues {
     }
 
     /// Lets all frames of a chain wait in this leaf, whatever its limits say. `relabel` is told of
-    /// each.
+    /// each. Returns how many had to be dropped for want of places for hosts.
     pub(crate) fn fill(
         &mut self,
         now: Instant,
@@ -52,7 +52,8 @@ impl Queues {
         cares: &[Kept],
         mut chain: Chain,
         mut relabel: impl FnMut(&mut Label, usize),
-    ) {
+    ) -> usize {
+        let mut dropped = 0;
         let kept = cares.get(usize::from(node.care)).filter(|_| !node.is_plain());
         while let Some((at, link)) = self.store.pop(&mut chain) {
             let Some(label) = self.store.label(at) else { continue };
@@ -64,11 +65,16 @@ impl Queues {
                     let id = self.flows + number;
                     self.longest.grew(id, node.chain.frames(), &mut node.ring);
                 }
-                Some(kept) => self.put(now, number, node, kept, &label, (at, link)),
+                Some(kept) => {
+                    let waits = self.put(now, number, node, kept, &label, (at, link));
+                    dropped += usize::from(!waits);
+                }
             }
         }
+        dropped
     }
 
+    /// Lets a frame wait in its queue; `false`: its host had no place, and it is dropped.
     pub(super) fn put(
         &mut self,
         now: Instant,
@@ -77,7 +83,7 @@ impl Queues {
         kept: &Kept,
         label: &Label,
         (at, link): (u32, Link),
-    ) {
+    ) -> bool {
         let id = self.queue_of(kept, number, label);
         if self.queues[id].leaf != number {
             self.settle(id, number);
@@ -88,14 +94,10 @@ impl Queues {
         let is_off = self.queues[id].turn.place == Place::Off;
         if is_off && !self.begins(now, id, number, kept, label) {
             self.store.append_one(&mut self.dropped, at);
-            return;
+            return false;
         }
-        let queue = &mut self.queues[id];
-        self.store.append_one(&mut queue.chain, at);
-        node.chain.count(link.len);
-        if matches!(queue.turn.place, Place::Held | Place::Waiting) {
-            self.crowds[number as usize].away += 1;
-        }
-        self.longest.grew(id, queue.chain.frames(), &mut queue.rung);
+        self.store.append_one(&mut self.queues[id].chain, at);
+        self.grew(number, node, id, link.len);
+        true
     }
 }
