@@ -12,10 +12,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use weir_lab::Grid;
 
 use crate::files;
 use crate::out::{Out, problem};
-use crate::table::Table;
 
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
@@ -95,11 +95,12 @@ impl Figures {
     /// Prints the table and writes the medians as JSON.
     pub(crate) fn show(&self, title: &str, json: Option<&Path>) -> ExitCode {
         let mut out = Out::new();
-        let mut table = Table::new(&["metric", "median", "least"]);
+        let mut table = Grid::new(1, &["metric", "median", "least"]);
         let mut metrics = Map::new();
         for (at, name) in self.names.iter().enumerate() {
             let Some((median, least)) = self.of(at) else { continue };
-            table.row(vec![(*name).to_owned(), format!("{median:.1}"), format!("{least:.1}")]);
+            let cells = [(*name).to_owned(), format!("{median:.1}"), format!("{least:.1}")];
+            table.rows.push(cells.into());
             metrics.insert((*name).to_owned(), Value::from((median * 10.0).round() / 10.0));
         }
         let text = format!("{:#}\n", json!({ "metrics": metrics }));
@@ -109,8 +110,8 @@ impl Figures {
                 return out.end();
             }
             Some(file) => {
-                if let Err(error) = std::fs::write(file, text) {
-                    return problem(&format!("{}: {}", file.display(), files::why(&error)));
+                if let Err(why) = files::write(file, &text) {
+                    return problem(&why);
                 }
             }
             None => {}

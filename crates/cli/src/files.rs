@@ -33,6 +33,35 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
+/// Writes a file as a whole: beside it first, then renamed, so that a full disk, a crash or an
+/// interruption leaves the old one, or none. A link stays a link, a device a device.
+pub(crate) fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let old = match std::fs::canonicalize(path) {
+        Ok(path) => Some((std::fs::metadata(&path)?, path)),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    if old.as_ref().is_some_and(|(about, _)| !about.is_file()) {
+        return std::fs::write(path, text);
+    }
+    let to = old.as_ref().map_or(path, |(_, path)| path);
+    let beside = to.with_extension(format!("weir-{}", std::process::id()));
+    let keep = |about: &std::fs::Metadata| std::fs::set_permissions(&beside, about.permissions());
+    let written = std::fs::write(&beside, text)
+        .and_then(|()| old.as_ref().map_or(Ok(()), |(about, _)| keep(about)))
+        .and_then(|()| File::open(&beside)?.sync_all())
+        .and_then(|()| std::fs::rename(&beside, to));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&beside);
+    }
+    written
+}
+
+/// The same, with the file's name before what went wrong.
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), String> {
+    replace(path, text).map_err(|error| format!("{}: {}", path.display(), why(&error)))
+}
+
 /// An I/O error in plain words.
 pub(crate) fn why(error: &std::io::Error) -> String {
     match error.kind() {

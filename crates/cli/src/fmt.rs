@@ -1,6 +1,5 @@
 //! `weir fmt FILE`: the policy in its canonical form, written back in one step or not at all.
 
-use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -43,7 +42,7 @@ pub(crate) fn run(file: &Path, mode: Mode) -> ExitCode {
             say(&format!("{name} is not in canonical form; `weir fmt {name}` writes it"));
             ExitCode::from(1)
         }
-        Mode::Write if neat != text => match replace(file, &neat) {
+        Mode::Write if neat != text => match files::replace(file, &neat) {
             Ok(()) => {
                 let mut out = Out::new();
                 out.line(&format!("{name}: written in canonical form"));
@@ -53,19 +52,4 @@ pub(crate) fn run(file: &Path, mode: Mode) -> ExitCode {
         },
         Mode::Check | Mode::Write => ExitCode::SUCCESS,
     }
-}
-
-/// Writes beside the file and renames, so that a full disk or a crash leaves the old one whole.
-fn replace(file: &Path, text: &str) -> std::io::Result<()> {
-    // a link stays a link
-    let file = fs::canonicalize(file)?;
-    let beside = file.with_extension(format!("weir-fmt-{}", std::process::id()));
-    let written = fs::write(&beside, text)
-        .and_then(|()| fs::set_permissions(&beside, fs::metadata(&file)?.permissions()))
-        .and_then(|()| fs::File::open(&beside)?.sync_all())
-        .and_then(|()| fs::rename(&beside, &file));
-    if written.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    written
 }

@@ -10,7 +10,9 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use weir_io::PcapWriter;
 use weir_lab::scenario::{self, Scenario};
 use weir_lab::{Outcome, library, outcome, run as runs, write, write_group};
 use weir_policy::Source;
@@ -136,7 +138,7 @@ fn run_all(args: &Run) -> ExitCode {
         Some(file) if file.as_os_str() == "-" => out.text(&text),
         file => {
             if let Some(file) = file
-                && let Err(why) = whole(file, &text)
+                && let Err(why) = files::write(file, &text)
             {
                 return problem(&why);
             }
@@ -242,16 +244,6 @@ fn read(name: &str, source: Source, load: &mut scenario::Load<'_>) -> Result<Nam
     }
 }
 
-/// Writes a file as a whole: somebody who interrupts finds the old one, or none.
-fn whole(path: &Path, text: &str) -> Result<(), String> {
-    let beside = path.with_extension("partly");
-    let written = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
-    written.map_err(|error| {
-        let _ = std::fs::remove_file(&beside);
-        format!("{}: {}", path.display(), files::why(&error))
-    })
-}
-
 /// Runs the first seed once more with a capture of one link.
 fn capture(words: &str, scenario: &Scenario, profile: usize) -> Result<(), String> {
     let (link, file) = words.split_once('=').ok_or("write --pcap LINK=FILE")?;
@@ -259,19 +251,29 @@ fn capture(words: &str, scenario: &Scenario, profile: usize) -> Result<(), Strin
     let known: Vec<&str> = scenario.links.iter().map(|wire| wire.name.as_str()).collect();
     let at = at.ok_or(format!("there is no link {link}; there are {}", known.join(", ")))?;
     let mut built = runs::build(scenario, &scenario.profiles[profile], 1)?;
-    let out = std::fs::File::create(file).map_err(|e| format!("{file}: {}", files::why(&e)))?;
-    let mut writer = weir_io::PcapWriter::new(std::io::BufWriter::new(out))
-        .map_err(|e| format!("{file}: {e}"))?;
+    let failed = |error: &std::io::Error| format!("{file}: {}", files::why(error));
+    let out = std::fs::File::create(file).map_err(|e| failed(&e))?;
+    let writer = PcapWriter::new(std::io::BufWriter::new(out)).map_err(|e| failed(&e))?;
+    // what goes wrong on the way is told in the end: a world cannot stop for it
+    let writing = Arc::new(Mutex::new(Some(Ok(writer))));
+    let tapped = Arc::clone(&writing);
     let (there, back) = built.links[at];
     built.world.tap(
         &[there, back],
         Box::new(move |_, at, bytes| {
-            // a full disk shows when the file is looked at; the run itself goes on
+            let mut state = tapped.lock().unwrap_or_else(PoisonError::into_inner);
             let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-            let _ = writer.write(at, len, bytes);
+            if let Some(Ok(writer)) = &mut *state
+                && let Err(error) = writer.write(at, len, bytes)
+            {
+                *state = Some(Err(error));
+            }
         }),
     );
     built.world.run_until(weir_units::Instant::ZERO + scenario.run);
+    let state = writing.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let ended = state.map_or(Ok(()), |writer| writer.and_then(|w| w.finish().map(|_| ())));
+    ended.map_err(|e| format!("{}; the capture is not whole", failed(&e)))?;
     say(&format!("{file}: the frames of {link}, both ways"));
     Ok(())
 }

@@ -14,7 +14,6 @@ mod pending;
 mod problems;
 mod replay;
 mod sides;
-mod table;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

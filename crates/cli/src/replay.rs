@@ -11,12 +11,12 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 use weir_engine::{Count, Counters, Report, Row};
 use weir_io::Capture;
+use weir_lab::{Grid, grouped};
 use weir_packet::{Reason, Side};
 use weir_policy::Plan;
 use weir_units::{Instant, Prefix, Rate, Span};
 
 use crate::out::{Out, problem, say};
-use crate::table::{Table, grouped};
 use crate::{explain, files, pending};
 
 pub(crate) use player::{Player, Run};
@@ -89,8 +89,8 @@ fn print(args: &Args, name: &str, plan: &Plan, run: &Run, report: &Report) -> Ex
             out.text(&text);
             return out.end();
         }
-        if let Err(error) = std::fs::write(file, text) {
-            return problem(&format!("{}: {}", file.display(), files::why(&error)));
+        if let Err(why) = files::write(file, &text) {
+            return problem(&why);
         }
     }
     for line in lines(name, plan, run, report) {
@@ -113,19 +113,22 @@ pub(crate) fn lines(name: &str, plan: &Plan, run: &Run, report: &Report) -> Vec<
     ];
     lines.extend(pending::of(plan));
     lines.push(String::new());
-    let mut table = Table::new(&[
-        "class",
-        "down: frames",
-        "bytes",
-        "rate",
-        "delay ms",
-        "dropped",
-        "up: frames",
-        "bytes",
-        "rate",
-        "delay ms",
-        "dropped",
-    ]);
+    let mut table = Grid::new(
+        1,
+        &[
+            "class",
+            "down: frames",
+            "bytes",
+            "rate",
+            "delay ms",
+            "dropped",
+            "up: frames",
+            "bytes",
+            "rate",
+            "delay ms",
+            "dropped",
+        ],
+    );
     for row in report.rows.iter().filter(|row| !row.is_silent() || row.depth == 0) {
         let mut cells = vec![format!("{}{}", "  ".repeat(usize::from(row.depth)), row.path)];
         for side in [Side::Wan, Side::Lan] {
@@ -136,7 +139,7 @@ pub(crate) fn lines(name: &str, plan: &Plan, run: &Run, report: &Report) -> Vec<
             cells.push(delay(counters));
             cells.push(grouped(counters.dropped_in_all().frames));
         }
-        table.row(cells);
+        table.rows.push(cells);
     }
     lines.extend(table.lines());
     let silent = report.rows.iter().filter(|row| row.is_silent() && row.is_leaf).count();

@@ -134,3 +134,17 @@ fn spread(figure: Figure) -> String {
 fn brief(number: f64) -> String {
     show(format!("{number:.1e}").parse().unwrap_or(number))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grouped;
+
+    #[test]
+    fn numbers_stand_to_the_right_and_in_groups() {
+        let mut grid = Grid::new(1, &["class", "bytes"]);
+        grid.rows.push(vec!["/a".into(), grouped(1_234_567)]);
+        assert_eq!(grid.lines(), ["class      bytes", "/a     1 234 567"]);
+        assert_eq!(grouped(999), "999");
+    }
+}

@@ -21,6 +21,7 @@ pub use claim::{Bound, Claim, Expected, Holds, Judged, Printed};
 pub use compare::{Comparison, Difference};
 pub use grid::Grid;
 pub use named::Named;
+pub use number::grouped;
 pub use report::{Block, Drawing, Kind, Logarithm, Report, Section};
 pub use result::{
     Driver, Extreme, Figure, Figures, Outcome, Profile, Series, over_seeds, read, write,

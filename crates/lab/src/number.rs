@@ -24,7 +24,10 @@ pub(crate) fn show(number: f64) -> String {
 }
 
 /// `12345678` as `12 345 678`.
-fn grouped(whole: &str) -> String {
+#[must_use]
+#[expect(clippy::needless_pass_by_value, reason = "numbers are handed over by value")]
+pub fn grouped(whole: impl ToString) -> String {
+    let whole = whole.to_string();
     let (sign, digits) = whole.split_at(usize::from(whole.starts_with('-')));
     let mut text = sign.to_owned();
     for (at, digit) in digits.chars().enumerate() {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use weir_lab::{Outcome, Report, Section, outcome};
 
-use super::{compare, whole};
+use super::compare;
 use crate::files;
 use crate::out::{problem, say};
 
@@ -27,7 +27,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
             Err(why) => return problem(&format!("{}: {why}", path.display())),
         }
     }
-    match whole(&args.out, &page("Results", &outcomes, &[])) {
+    match files::write(&args.out, &page("Results", &outcomes, &[])) {
         Ok(()) => {
             say(&format!("the report is {}", args.out.display()));
             ExitCode::SUCCESS
@@ -47,7 +47,7 @@ pub(crate) fn into(
         .map_err(|error| format!("{}: {}", folder.display(), files::why(&error)))?;
     let name = Path::new(name).file_name().map_or_else(|| "run".into(), |n| n.to_string_lossy());
     let path = folder.join(format!("{name}.html"));
-    whole(&path, &page(&name, outcomes, texts))?;
+    files::write(&path, &page(&name, outcomes, texts))?;
     say(&format!("the report is {}", path.display()));
     Ok(())
 }

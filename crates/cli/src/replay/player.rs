@@ -5,13 +5,13 @@ use std::io::{IsTerminal as _, Read};
 
 use weir_engine::{Config, Engine, Planner};
 use weir_io::{Capture, Record, to_ethernet};
+use weir_lab::grouped;
 use weir_packet::{Burst, Headers, Pool, Side};
 use weir_policy::Plan;
 use weir_units::{Instant, Prefix, Span};
 
 use crate::out::say;
 use crate::sides::Sides;
-use crate::table::grouped;
 
 /// What went through.
 #[derive(Default)]

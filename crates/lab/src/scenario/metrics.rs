@@ -59,7 +59,7 @@ pub enum Kind {
     ClassQueue(String),
     /// Mean wait before a link, beyond the frame's own time, in ms.
     QueueMs(usize, Side),
-    /// Bytes that the path behind a link lost or dropped, by bytes sent over it.
+    /// Frames that the queue before a link or the path behind it lost, by those that came.
     Dropped(usize, Side),
     /// The worst wait that the box itself added, in ms.
     BoxMs,
