@@ -18,6 +18,8 @@ pub struct Change {
     pub(crate) old: Option<Index>,
     /// What makes the new trees of the old: of the port towards the LAN, and towards the WAN.
     pub(crate) trees: [Edit; 2],
+    /// What is done to TCP.
+    pub(crate) condition: weir_condition::Edit,
     pub(crate) chunks: Vec<Chunk>,
     /// Leaves that the new policy does not have; sorted.
     pub(crate) gone: Vec<Range<u32>>,

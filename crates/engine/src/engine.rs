@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use weir_classify::{Classifier, Event, Limits, Seed};
+use weir_condition::Conditioner;
 use weir_packet::{Headers, Label, Pool, Side};
 use weir_shape::tree::Tree;
 use weir_units::limits::{BURST_FRAMES, FLOWS};
@@ -11,7 +12,7 @@ use weir_units::{Bytes, Instant, Rate};
 
 use crate::change::{Change, Layout};
 use crate::ledger::{Counters, Ledger};
-use crate::planner::CHUNKS;
+use crate::planner::{CHUNKS, most};
 
 /// The number of the link itself among the nodes.
 pub const LINK: u32 = 0;
@@ -38,6 +39,7 @@ impl Default for Config {
 pub struct Engine {
     pub(crate) pool: Pool,
     pub(crate) classifier: Classifier,
+    pub(crate) conditioner: Conditioner,
     /// The trees by the side that their frames leave through.
     pub(crate) trees: [Tree; 2],
     pub(crate) ledger: Ledger,
@@ -95,6 +97,7 @@ impl Engine {
         let mut engine = Engine {
             pool,
             classifier,
+            conditioner: Conditioner::new(most() as usize),
             // by the side of the port: frames leave through LAN on their way down
             trees: [tree(), tree()],
             ledger: Ledger::new(CHUNKS),
@@ -105,6 +108,7 @@ impl Engine {
             layout: first.layout.clone(),
         };
         engine.ledger.grow(&mut first.chunks);
+        engine.conditioner.apply(&mut first.condition);
         for (tree, edit) in engine.trees.iter_mut().zip(&mut first.trees) {
             tree.apply(now, edit, |leaf| leaf, |_, _, _| {});
         }
@@ -125,6 +129,9 @@ impl Engine {
             let old = self.classifier.replace(index);
             change.keep_old(old);
             self.ledger.grow(&mut change.chunks);
+            // what waits for its moment goes to its leaf while that still is there
+            self.let_go(Instant::MAX, now);
+            self.conditioner.apply(&mut change.condition);
             self.edit_trees(now, change);
             for &(from, to) in &change.parted {
                 self.ledger.fold(from, to);
@@ -175,7 +182,8 @@ impl Engine {
     /// nothing waits. Stale after every call that takes `&mut self`.
     #[must_use]
     pub fn next_wakeup(&self) -> Option<Instant> {
-        self.trees.iter().filter_map(Tree::next_at).min()
+        let trees = self.trees.iter().filter_map(Tree::next_at);
+        trees.chain(self.conditioner.next_at()).min()
     }
 
     /// Copies the counters of up to 4 096 leaves from number `cursor` on into `into`, and the
@@ -255,6 +263,12 @@ impl Engine {
     #[must_use]
     pub fn classifier(&self) -> &Classifier {
         &self.classifier
+    }
+
+    /// What is done to TCP connections.
+    #[must_use]
+    pub fn conditioner(&self) -> &Conditioner {
+        &self.conditioner
     }
 
     /// Frames and bytes that wait for the port of `side`.

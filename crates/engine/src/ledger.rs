@@ -202,6 +202,14 @@ impl Ledger {
         }
     }
 
+    /// A frame that waited before its queue is about to join it.
+    pub(crate) fn taken_up(&mut self, side: Side, leaf: u32, bytes: usize) {
+        self.total[side as usize].held.take(bytes);
+        if let Some(slot) = self.slot(side, leaf) {
+            slot.held.take(bytes);
+        }
+    }
+
     /// A frame that leaves carries the mark that congestion was experienced.
     pub(crate) fn marked(&mut self, side: Side, leaf: u32, bytes: usize) {
         self.total[side as usize].marked.add(bytes);

@@ -10,6 +10,7 @@ mod explain;
 mod ledger;
 mod planner;
 mod report;
+mod steady;
 mod turn;
 
 pub use change::{Change, Layout};

@@ -14,7 +14,9 @@ use weir_units::limits;
 
 use crate::change::{Change, Layout};
 use crate::compile;
+use crate::engine::Config;
 use crate::ledger::{CHUNK, chunk};
+use crate::steady;
 
 /// Who has which number, now.
 #[derive(Debug, Default)]
@@ -27,6 +29,9 @@ pub struct Planner {
     chunks: usize,
     /// What each tree has been told: of the port towards the LAN, and towards the WAN.
     told: [tree::Spec; 2],
+    /// What condition has been told, and how many connections the engine remembers.
+    steadied: weir_condition::Spec,
+    flows: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -54,7 +59,7 @@ impl std::error::Error for NoRoom {}
 
 /// Numbers that an engine can give: twice the classes of one policy, so that a policy can replace
 /// another.
-const fn most() -> u32 {
+pub(crate) const fn most() -> u32 {
     #[expect(clippy::cast_possible_truncation, reason = "2^21")]
     {
         2 * limits::CLASSES as u32
@@ -65,10 +70,17 @@ const fn most() -> u32 {
 pub(crate) const CHUNKS: usize = most() as usize / CHUNK;
 
 impl Planner {
-    /// A planner for an engine that has no policy yet.
+    /// A planner for an engine that has no policy yet, and remembers as many connections as
+    /// [`Config::default`] says.
     #[must_use]
     pub fn new() -> Planner {
-        Planner::default()
+        Planner::of(&Config::default())
+    }
+
+    /// A planner for an engine of this config that has no policy yet.
+    #[must_use]
+    pub fn of(config: &Config) -> Planner {
+        Planner { flows: config.flows.max(8), ..Planner::default() }
     }
 
     /// Makes `plan` ready. Changes are applied in the order in which they were prepared, each until
@@ -116,19 +128,17 @@ impl Planner {
         let (spec, rules) = compile::spec(plan, &layout);
         layout.rules = rules;
         layout.asked = plan.asked.iter().map(|a| layout.slots[a.node as usize]).collect();
-        let mut parted: Vec<(u32, u32)> = parted
-            .into_iter()
-            .map(|(slot, node)| (slot, layout.slots[spare(plan, node) as usize]))
-            .collect();
-        parted.sort_unstable();
+        let parted = heirs(plan, &layout, parted);
         let needed = (numbers.next as usize).div_ceil(CHUNK);
         let chunks = (self.chunks..needed).map(|_| chunk()).collect();
         let told = compile::trees(plan, &layout, &self.told);
         let trees = [0, 1].map(|port| Edit::between(&self.told[port], &told[port]));
+        let steadied = steady::spec(plan, &layout);
         let change = Change {
             index: Some(Index::compile(&spec)),
             old: None,
             trees,
+            condition: weir_condition::Edit::between(&self.steadied, &steadied, self.flows),
             chunks,
             gone: gone.clone(),
             closed: (0, 0),
@@ -143,6 +153,8 @@ impl Planner {
             next: numbers.next,
             chunks: needed.max(self.chunks),
             told,
+            steadied,
+            flows: self.flows,
         };
         Ok(change)
     }
@@ -195,6 +207,14 @@ impl<'p> Renamed<'p> {
         let was: BTreeMap<&str, &str> = pairs.collect();
         Renamed { taken: was.values().copied().collect(), was }
     }
+}
+
+/// Leaves that have children now, and who takes their frames; sorted.
+fn heirs(plan: &Plan, layout: &Layout, parted: Vec<(u32, NodeId)>) -> Vec<(u32, u32)> {
+    let heir = |node| layout.slots[spare(plan, node) as usize];
+    let mut heirs: Vec<_> = parted.into_iter().map(|(slot, node)| (slot, heir(node))).collect();
+    heirs.sort_unstable();
+    heirs
 }
 
 /// The leaf that takes what a class's children or made leaves do not.

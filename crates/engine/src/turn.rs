@@ -1,14 +1,15 @@
 //! One turn: the way of a frame from port to port. This is the file to read first.
 //!
 //! ```text
-//! receive:   packet    ─►  classify  ─►  shape        transmit:   shape  ─►  port
-//!            bytes →       whose         may it                   who is
-//!            headers       is it?        wait?                    next?
+//! receive:   packet   ─►  classify  ─►  condition  ─►  shape     transmit:   shape  ─►  port
+//!            bytes →      whose         steady the     may it                who is
+//!            headers      is it?        sender         wait?                 next?
 //! ```
 //!
-//! Stages yet to come stand between these: condition after classify, bond before the port.
+//! One stage is yet to come: bond, before the port.
 
-use weir_packet::{Burst, Fault, Headers, Label, Reason, Side, Verdict, edit};
+use weir_condition::Fate;
+use weir_packet::{Burst, Fault, Frame, Headers, Label, Reason, Side, Verdict, edit};
 use weir_shape::tree::Waiting;
 use weir_units::Instant;
 
@@ -31,32 +32,80 @@ impl Engine {
 
         let tree = &mut self.trees[side.other() as usize];
         labels.iter().for_each(|label| tree.expect(label));
-        let mut lost = None;
-        for (frame, (headers, label)) in burst.drain().zip(headers.iter().zip(labels)) {
-            let bytes = frame.len();
-            label.leaf = tree.leaf_of(label);
-            self.ledger.received(side, label.leaf, bytes);
-            let verdict = if headers.fault == Some(Fault::Runt) {
-                self.pool.give(frame);
-                Verdict::Drop(Reason::Runt)
+        for (at, frame) in burst.drain().enumerate() {
+            let headers = self.scratch.headers[at];
+            let mut label = self.scratch.labels[at];
+            label.leaf = self.trees[side.other() as usize].leaf_of(&label);
+            self.ledger.received(side, label.leaf, frame.len());
+            if headers.fault == Some(Fault::Runt) {
+                self.lose(frame, &label, Reason::Runt);
+            } else if self.conditioner.is_idle() {
+                self.queue(now, frame, label);
             } else {
-                match tree.push(now, frame, *label) {
-                    Ok(victim) => {
-                        lost = victim;
-                        Verdict::Hold
-                    }
-                    Err((frame, reason)) => {
-                        self.pool.give(frame);
-                        Verdict::Drop(reason)
-                    }
-                }
-            };
-            self.ledger.judged(side, label.leaf, bytes, verdict);
-            if let Some((victim, reason)) = lost.take() {
-                let Label { side, leaf, .. } = victim.label;
-                self.ledger.let_down(side, leaf, victim.frame.len(), reason);
-                self.pool.give(victim.frame);
+                self.steady(now, frame, &headers, label);
             }
+        }
+    }
+
+    /// A frame joins its queue, or somebody has to go.
+    #[inline]
+    fn queue(&mut self, now: Instant, frame: Frame, label: Label) {
+        let bytes = frame.len();
+        match self.trees[label.side.other() as usize].push(now, frame, label) {
+            Ok(victim) => {
+                self.ledger.judged(label.side, label.leaf, bytes, Verdict::Hold);
+                if let Some((victim, reason)) = victim {
+                    let Label { side, leaf, .. } = victim.label;
+                    self.ledger.let_down(side, leaf, victim.frame.len(), reason);
+                    self.pool.give(victim.frame);
+                }
+            }
+            Err((frame, reason)) => self.lose(frame, &label, reason),
+        }
+    }
+
+    fn lose(&mut self, frame: Frame, label: &Label, reason: Reason) {
+        self.ledger.judged(label.side, label.leaf, frame.len(), Verdict::Drop(reason));
+        self.pool.give(frame);
+    }
+
+    /// TCP is steadied: a segment may be changed, and may have to wait for its moment.
+    #[inline(never)]
+    fn steady(&mut self, now: Instant, frame: Frame, headers: &Headers, label: Label) {
+        let waiting = self.trees[label.side.other() as usize].waiting_in(label.leaf);
+        let bytes = self.pool.bytes_mut(&frame);
+        let fate = self.conditioner.frame(now, bytes, headers, &label, waiting);
+        let frame = match fate {
+            Fate::Pass => Some(frame),
+            Fate::Hold(due) => {
+                let bytes = frame.len();
+                match self.conditioner.hold(frame, label, due) {
+                    Ok(()) => {
+                        self.ledger.judged(label.side, label.leaf, bytes, Verdict::Hold);
+                        None
+                    }
+                    Err(frame) => Some(frame),
+                }
+            }
+        };
+        // those before it that it must not overtake
+        self.let_go(now, now);
+        if let Some(frame) = frame {
+            self.queue(now, frame, label);
+        }
+    }
+
+    /// Segments whose moment comes by `due` join their queues.
+    pub(crate) fn let_go(&mut self, due: Instant, now: Instant) {
+        while let Some((frame, mut label)) = self.conditioner.take(due) {
+            let leaf = self.trees[label.side.other() as usize].leaf_of(&label);
+            if leaf != label.leaf {
+                self.ledger.moved(label.side, label.leaf, leaf, frame.len());
+                label.leaf = leaf;
+            }
+            // held until now, and held again in its queue
+            self.ledger.taken_up(label.side, leaf, frame.len());
+            self.queue(now, frame, label);
         }
     }
 
@@ -65,6 +114,9 @@ impl Engine {
     ///
     /// Calling it early or twice is harmless: nothing leaves before its time.
     pub fn transmit(&mut self, now: Instant, side: Side, out: &mut Burst) {
+        if !self.conditioner.is_idle() {
+            self.let_go(now, now);
+        }
         let Engine { pool, trees, ledger, .. } = self;
         let tree = &mut trees[side as usize];
         tree.pop_burst(now, out.room(), |waiting| {

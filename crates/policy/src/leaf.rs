@@ -113,22 +113,49 @@ pub enum Mark {
     Set(u8),
 }
 
-/// What is done to TCP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What is done to TCP. What is not said is chosen by the leaf's rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tcp {
     /// Size the advertised window.
-    pub window: bool,
+    pub window: Option<bool>,
     /// Release acknowledgements evenly.
-    pub pace_acks: bool,
+    pub pace_acks: Option<bool>,
     /// Clamp the segment size.
-    pub mss: Mss,
+    pub mss: Option<Mss>,
+    /// Segments that a sized window lets out at least.
+    pub least: Option<u8>,
+    /// What a loss does to a sized window.
+    pub loss: TcpLoss,
+    /// How the round trip is measured.
+    pub round_trip: TcpClock,
+    /// Size for this rate instead of what the leaf has.
+    pub rate: Both<Option<Rate>>,
+}
+
+/// What a loss does to a sized window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TcpLoss {
+    /// Nothing.
+    #[default]
+    Hold,
+    /// It is let go until the loss is repaired.
+    Release,
+}
+
+/// How the round trip of connections is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TcpClock {
+    /// By the microsecond.
+    #[default]
+    Fine,
+    /// By ticks of 500 ms.
+    Coarse,
 }
 
 /// The segment size that connections may agree on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mss {
     /// Whatever they like.
-    #[default]
     Keep,
     /// Small where a full frame would hold up a call.
     Auto,
@@ -192,6 +219,11 @@ pub(crate) const AQMS: [(&str, AqmKind); 6] = [
 ];
 pub(crate) const NEXT: [(&str, Next); 3] =
     [("share", Next::Share), ("wait", Next::Wait), ("reject", Next::Reject)];
+
+pub(crate) const LOSSES: [(&str, TcpLoss); 2] =
+    [("hold", TcpLoss::Hold), ("release", TcpLoss::Release)];
+pub(crate) const CLOCKS: [(&str, TcpClock); 2] =
+    [("fine", TcpClock::Fine), ("coarse", TcpClock::Coarse)];
 
 pub(crate) fn read(table: &mut Table<'_>, problems: &mut Problems) -> LeafWords {
     LeafWords {
@@ -297,27 +329,42 @@ fn code_point(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<u
 }
 
 fn tcp(entry: Entry<'_>, problems: &mut Problems) -> Option<Tcp> {
+    const RATE: &str = "a rate such as \"1mbit\"";
     let mut table = entry.table("\"tcp\"", problems)?;
-    let mut yes =
-        |word| table.take(word).and_then(|e| e.yes_no(word, problems)).unwrap_or_default();
+    let mut yes = |word| table.take(word).and_then(|e| e.yes_no(word, problems));
     let (window, pace_acks) = (yes("window"), yes("pace-acks"));
-    let mss = match table.take("mss") {
-        None => Mss::Keep,
-        Some(e) if e.value.as_str() == Some("auto") => Mss::Auto,
-        Some(e) if e.value.as_str() == Some("keep") => Mss::Keep,
-        Some(e) if e.value.is_str() => {
-            problems.error(e.place, "\"mss\" is not a size", "write mss = \"auto\" or mss = 1400");
-            Mss::Keep
+    let mss = table.take("mss").and_then(|e| mss(e, problems));
+    let least = table.take("least").and_then(|e| e.number("least", 1..=64, problems));
+    let loss = table.take("loss").and_then(|e| e.word("loss", &LOSSES, problems));
+    let round_trip = table.take("round-trip");
+    let round_trip = round_trip.and_then(|e| e.word("round-trip", &CLOCKS, problems));
+    let rate = crate::amount::both::<Rate>(table.take("rate"), "rate", RATE, problems);
+    table.finish(&["window", "pace-acks", "mss", "least", "loss", "round-trip", "rate"], problems);
+    Some(Tcp {
+        window,
+        pace_acks,
+        mss,
+        least: least.and_then(|n| u8::try_from(n).ok()),
+        loss: loss.unwrap_or_default(),
+        round_trip: round_trip.unwrap_or_default(),
+        rate: rate.map(|r| r.map(|r| r.value)),
+    })
+}
+
+fn mss(entry: Entry<'_>, problems: &mut Problems) -> Option<Mss> {
+    match entry.value.as_str() {
+        Some("auto") => Some(Mss::Auto),
+        Some("keep") => Some(Mss::Keep),
+        Some(_) => {
+            let help = "write mss = \"auto\", mss = \"keep\" or mss = 1400";
+            problems.error(entry.place, "\"mss\" is not a size", help);
+            None
         }
-        Some(e) => {
-            match e.number("mss", 88..=9_216, problems).and_then(|n| u16::try_from(n).ok()) {
-                Some(most) => Mss::AtMost(most),
-                None => Mss::Keep,
-            }
+        None => {
+            let most = entry.number("mss", 88..=9_216, problems)?;
+            u16::try_from(most).ok().map(Mss::AtMost)
         }
-    };
-    table.finish(&["window", "pace-acks", "mss"], problems);
-    Some(Tcp { window, pace_acks, mss })
+    }
 }
 
 fn session(entry: Entry<'_>, problems: &mut Problems) -> Option<Session> {

@@ -31,7 +31,9 @@ pub use class::{Class, Enforce, PRIORITY, Priority, Weight};
 pub use diff::{Change, diff};
 pub use each::{By, Each};
 pub use format::format;
-pub use leaf::{Aqm, AqmKind, LeafWords, Limit, Mark, Mss, Next, Police, Queue, Session, Tcp};
+pub use leaf::{
+    Aqm, AqmKind, LeafWords, Limit, Mark, Mss, Next, Police, Queue, Session, Tcp, TcpClock, TcpLoss,
+};
 pub use link::{COUNTS, Counts, Link};
 pub use matching::{From, Match, Raw, Toward, When};
 pub use plan::Plan;

@@ -4,7 +4,8 @@ use crate::amount::Both;
 use crate::class::{ENFORCE, Enforce, PRIORITY, Priority};
 use crate::each::{BY, By};
 use crate::leaf::{
-    AQMS, Aqm, LeafWords, Limit, Mark, Mss, NEXT, Police, QUEUES, Queue, Session, Tcp,
+    AQMS, Aqm, CLOCKS, LOSSES, LeafWords, Limit, Mark, Mss, NEXT, Police, QUEUES, Queue, Session,
+    Tcp, TcpClock, TcpLoss,
 };
 use crate::plan::{EachPlan, Shares};
 
@@ -114,12 +115,30 @@ pub fn code_point(number: u8) -> String {
 }
 
 fn tcp(tcp: Tcp) -> String {
-    let mss = match tcp.mss {
+    let mut said: Vec<String> = Vec::new();
+    let mut add = |word: &str, value: Option<String>| {
+        said.extend(value.map(|value| format!("{word} {value}")));
+    };
+    add("window", tcp.window.map(|on| on.to_string()));
+    add("pace-acks", tcp.pace_acks.map(|on| on.to_string()));
+    add("mss", tcp.mss.map(mss));
+    add("least", tcp.least.map(|segments| segments.to_string()));
+    let other_loss = tcp.loss != TcpLoss::default();
+    add("loss", other_loss.then(|| name_of(&LOSSES, &tcp.loss).to_owned()));
+    let other_clock = tcp.round_trip != TcpClock::default();
+    add("round-trip", other_clock.then(|| name_of(&CLOCKS, &tcp.round_trip).to_owned()));
+    let rate = tcp.rate.map(|r| r.map_or_else(|| "-".to_owned(), |r| r.to_string()));
+    let says_rate = tcp.rate.down.is_some() || tcp.rate.up.is_some();
+    add("rate", says_rate.then(|| pair(&rate)));
+    said.join(", ")
+}
+
+fn mss(mss: Mss) -> String {
+    match mss {
         Mss::Keep => "keep".to_owned(),
         Mss::Auto => "auto".to_owned(),
         Mss::AtMost(most) => most.to_string(),
-    };
-    format!("window {}, pace-acks {}, mss {mss}", tcp.window, tcp.pace_acks)
+    }
 }
 
 fn session(session: &Session) -> String {

@@ -106,6 +106,13 @@ impl Tree {
         }
     }
 
+    /// Bytes that wait in a leaf.
+    #[inline]
+    #[must_use]
+    pub fn waiting_in(&self, leaf: u32) -> u32 {
+        self.nodes.get(leaf as usize).map_or(0, |node| node.chain.bytes())
+    }
+
     /// Lets a frame wait in the leaf that its label names. Where too many wait in the leaf, or in
     /// all leaves together, the first frame of its longest queue has to go and comes back.
     ///

@@ -23,7 +23,7 @@ pub(super) struct Boxed {
 
 impl Boxed {
     pub(super) fn new(plan: &Plan, config: Config) -> Result<Boxed, NoRoom> {
-        let change = Planner::new().prepare(plan)?;
+        let change = Planner::of(&config).prepare(plan)?;
         let pool = Pool::new(2 * config.queue_frames + 64, FRAME_BYTES);
         Ok(Boxed {
             engine: Engine::new(config, pool, change, Instant::ZERO),

@@ -1,0 +1,149 @@
+//! What a leaf gives its connections now: its present rate, found from what it carries, and how
+//! many share it. A leaf whose queue never ran empty got what it could have; one that ran empty
+//! although it carried nearly its rate may be able to have more.
+
+use weir_units::Rate;
+
+use crate::told::Leaf;
+
+/// Lanes in one piece of memory.
+pub(crate) const CHUNK: usize = 1_024;
+
+/// What is known of a leaf, for the data of one direction.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lane {
+    /// What it may have, and what it has, in bits per second.
+    base: u64,
+    rate: u64,
+    /// What one connection has of it.
+    each: u64,
+    /// When the measurement that is under way began, in microseconds.
+    since: u32,
+    /// Bytes that came in it, that waited when it began, and that waited at least.
+    came: u32,
+    waited: u32,
+    least: u32,
+    /// When connections were last counted anew.
+    counted_at: u32,
+    sessions: u16,
+    sessions_before: u16,
+    pub(crate) told: u16,
+    round: u8,
+    fixed: bool,
+}
+
+/// Frames of this size take turns.
+const FULL_FRAME: u64 = 1_514;
+/// Microseconds that a measurement takes at least, and a count of connections.
+const MEASURE: u64 = 100_000;
+const COUNT: u64 = 2_000_000;
+
+impl Lane {
+    pub(crate) fn tell(&mut self, leaf: &Leaf) {
+        let rate = leaf.rate.bps().max(1_000);
+        let is_new = self.told == 0 || self.base != rate || self.fixed != leaf.fixed;
+        if is_new {
+            *self = Lane { base: rate, rate, fixed: leaf.fixed, ..Lane::default() };
+            self.divide();
+        }
+        self.told = leaf.told;
+    }
+
+    /// A frame with data of a connection comes while `waiting` bytes wait in the leaf. `counted`
+    /// is when the connection was last counted.
+    #[inline]
+    pub(crate) fn came(&mut self, at: u32, bytes: u32, waiting: u32, counted: &mut u8) {
+        self.count(at, counted);
+        self.came = self.came.saturating_add(bytes);
+        self.least = self.least.min(waiting);
+        let frames = u64::from(at.wrapping_sub(self.since));
+        if frames >= MEASURE && frames >= self.frame_time() * 16 {
+            self.measure(at, waiting);
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, at: u32, counted: &mut u8) {
+        let since = u64::from(at.wrapping_sub(self.counted_at));
+        if self.round == 0 || since >= COUNT && since >= 4 * self.turn_time() {
+            self.sessions_before = if self.round == 0 { 0 } else { self.sessions };
+            self.sessions = 0;
+            self.counted_at = at;
+            // 0 is for connections that were never counted
+            self.round = self.round.checked_add(1).unwrap_or(1);
+            self.divide();
+        }
+        if *counted != self.round {
+            *counted = self.round;
+            self.sessions = self.sessions.saturating_add(1);
+            if self.sessions > self.sessions_before {
+                self.divide();
+            }
+        }
+    }
+
+    /// A connection has no more to send.
+    pub(crate) fn ended(&mut self, counted: &mut u8) {
+        if *counted == self.round && self.round != 0 {
+            self.sessions = self.sessions.saturating_sub(1);
+            self.sessions_before = self.sessions_before.saturating_sub(1);
+            *counted = 0;
+            self.divide();
+        }
+    }
+
+    fn measure(&mut self, at: u32, waiting: u32) {
+        let took = u64::from(at.wrapping_sub(self.since)).max(1);
+        let sent =
+            (u64::from(self.came) + u64::from(self.waited)).saturating_sub(u64::from(waiting));
+        let measured = sent.saturating_mul(8_000_000) / took;
+        if !self.fixed {
+            if self.least > 0 {
+                self.rate = self.rate - self.rate / 4 + measured / 4;
+            } else if measured >= self.rate / 4 * 3 {
+                self.rate += self.rate / 8;
+            }
+            self.rate = self.rate.clamp(self.base / 64 + 1, self.base.saturating_mul(4));
+            self.divide();
+        }
+        (self.since, self.came, self.waited, self.least) = (at, 0, waiting, waiting);
+    }
+
+    fn divide(&mut self) {
+        self.each = (self.rate / u64::from(self.sessions())).max(1);
+    }
+
+    /// How many share it.
+    pub(crate) fn sessions(&self) -> u16 {
+        self.sessions.max(self.sessions_before).max(1)
+    }
+
+    /// What one connection has, in bits per second.
+    #[inline]
+    pub(crate) const fn each(&self) -> u64 {
+        self.each
+    }
+
+    /// What all connections have together.
+    #[must_use]
+    pub const fn rate(&self) -> Rate {
+        Rate::from_bps(self.rate)
+    }
+
+    /// Microseconds that a full frame takes.
+    pub(crate) fn frame_time(&self) -> u64 {
+        FULL_FRAME * 8_000_000 / self.rate.max(1)
+    }
+
+    /// Microseconds until everyone had a full frame.
+    pub(crate) fn turn_time(&self) -> u64 {
+        self.frame_time().saturating_mul(u64::from(self.sessions()))
+    }
+
+    /// The same for a connection that comes now, with those that may come while it still learns
+    /// how long a turn takes.
+    pub(crate) fn turn_of_a_new_one(&self) -> u64 {
+        let sessions = u64::from(self.sessions()) + 1;
+        self.frame_time().saturating_mul(sessions.max(4))
+    }
+}

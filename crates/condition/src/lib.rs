@@ -1,0 +1,16 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+#![deny(clippy::float_arithmetic)]
+
+mod conditioner;
+mod connection;
+mod holds;
+mod lane;
+mod pacing;
+mod segment;
+mod told;
+mod window;
+
+pub use conditioner::{Conditioner, Counters, Fate};
+pub use lane::Lane;
+pub use told::{Edit, Leaf, Loss, Memory, RoundTrip, Spec, Told};

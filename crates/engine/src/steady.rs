@@ -1,0 +1,106 @@
+//! From the words about TCP to what condition is told. What a leaf does not say is chosen by its
+//! rate: a narrow one needs its senders held, a wide one has its queues.
+
+use weir_condition::{Leaf, Loss, RoundTrip, Spec, Told};
+use weir_policy::plan::{Kind, Shares};
+use weir_policy::{self as policy, Both, LeafWords, Mss, Plan, Queue};
+use weir_units::{Bytes, Rate, Span};
+
+use crate::change::Layout;
+
+/// At this rate and below, a leaf that says nothing holds its senders.
+const NARROW: Rate = Rate::from_bps(64_000);
+/// Segments that a window lets out at least: what is lost is noticed by three more.
+const LEAST: u8 = 4;
+/// A full frame that takes longer than this holds up a call.
+const PATIENCE: Span = Span::from_ms(10);
+/// Bytes of a full packet, and of the headers of one over IPv4.
+const FULL: u64 = 1_500;
+const HEADERS: u64 = 40;
+/// Smaller segments are mostly headers.
+const SMALLEST: u64 = 256;
+
+/// What condition is told of a plan.
+pub(crate) fn spec(plan: &Plan, layout: &Layout) -> Spec {
+    let mut spec = Spec { told: vec![Told::default()], ..Spec::default() };
+    // what comes in from the LAN travels up
+    let up = leaves(plan, layout, &mut spec.told, |both| both.up, |rates| rates.up);
+    let down = leaves(plan, layout, &mut spec.told, |both| both.down, |rates| rates.down);
+    spec.leaves = [up, down];
+    spec
+}
+
+fn leaves(
+    plan: &Plan,
+    layout: &Layout,
+    list: &mut Vec<Told>,
+    way: impl Fn(&Both<Shares>) -> Shares,
+    rate: impl Fn(&Both<Option<Rate>>) -> Option<Rate>,
+) -> Vec<Leaf> {
+    let line = way(&plan.nodes[0].shares).rate;
+    let mut leaves = Vec::new();
+    for (node, id) in plan.nodes.iter().zip(0u32..).skip(1) {
+        let words = plan.words_of(id);
+        let fixed = words.tcp.as_ref().and_then(|tcp| rate(&tcp.rate));
+        let mut add = |number: u32, ceil: Rate| {
+            let ceil = ceil.min(line);
+            let told = told(words, ceil, line);
+            if told == Told::default() || ceil == Rate::ZERO {
+                return;
+            }
+            let at = list.iter().position(|t| *t == told).unwrap_or_else(|| {
+                list.push(told);
+                list.len() - 1
+            });
+            // treatments differ by few words and few sizes: there are never so many
+            let told = u16::try_from(at).unwrap_or(u16::MAX);
+            let rate = fixed.unwrap_or(ceil);
+            leaves.push(Leaf { number, told, rate, fixed: fixed.is_some() });
+        };
+        if node.kind == Kind::Interior {
+            continue;
+        }
+        add(layout.slots[id as usize], way(&node.shares).ceil);
+        if let (Kind::Each(each), Some(&(first, count))) = (&node.kind, layout.each.get(&id)) {
+            (first..first + count).for_each(|number| add(number, way(&each.shares).ceil));
+        }
+    }
+    leaves.sort_unstable_by_key(|leaf| leaf.number);
+    leaves
+}
+
+/// What is done to the connections of a leaf with these words that may have `ceil` of `line`.
+fn told(words: &LeafWords, ceil: Rate, line: Rate) -> Told {
+    let said = words.tcp.as_ref();
+    let is_fair = words.queue.unwrap_or_default() != Queue::Fifo;
+    let is_narrow = is_fair && ceil <= NARROW;
+    let told = Told {
+        window: said.and_then(|tcp| tcp.window).unwrap_or(is_narrow),
+        pace_acks: said.and_then(|tcp| tcp.pace_acks).unwrap_or(is_narrow),
+        least: said.and_then(|tcp| tcp.least).unwrap_or(LEAST),
+        loss: match said.map(|tcp| tcp.loss) {
+            Some(policy::TcpLoss::Release) => Loss::Release,
+            _ => Loss::Hold,
+        },
+        round_trip: match said.map(|tcp| tcp.round_trip) {
+            Some(policy::TcpClock::Coarse) => RoundTrip::Coarse,
+            _ => RoundTrip::Fine,
+        },
+        mss: match said.and_then(|tcp| tcp.mss).unwrap_or(Mss::Auto) {
+            Mss::Keep => 0,
+            Mss::Auto => segment(line),
+            Mss::AtMost(most) => most,
+        },
+    };
+    // a treatment that changes nothing is none
+    if told.window || told.pace_acks || told.mss != 0 { told } else { Told::default() }
+}
+
+/// The segment that leaves room for a call on a line; 0: any.
+fn segment(line: Rate) -> u16 {
+    if line.time_for(Bytes::new(FULL)) <= PATIENCE {
+        return 0;
+    }
+    let packet = line.bytes_in(PATIENCE).get();
+    u16::try_from(packet.saturating_sub(HEADERS).max(SMALLEST)).unwrap_or(0)
+}
