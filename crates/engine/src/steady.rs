@@ -3,7 +3,7 @@
 
 use weir_condition::{Leaf, Loss, RoundTrip, Spec, Told};
 use weir_policy::plan::{Kind, Shares};
-use weir_policy::{self as policy, Both, LeafWords, Mss, Plan, Queue};
+use weir_policy::{self as policy, Both, LeafWords, Mss, Plan, Queue, TcpRate};
 use weir_units::{Bytes, Rate, Span};
 
 use crate::change::Layout;
@@ -41,9 +41,9 @@ fn leaves(
     let mut leaves = Vec::new();
     for (node, id) in plan.nodes.iter().zip(0u32..).skip(1) {
         let words = plan.words_of(id);
-        let fixed = words.tcp.as_ref().and_then(|tcp| rate(&tcp.rate));
-        let mut add = |number: u32, ceil: Rate| {
-            let ceil = ceil.min(line);
+        let sized_for = words.tcp.as_ref().map_or(TcpRate::Present, |tcp| tcp.rate);
+        let mut add = |number: u32, shares: Shares| {
+            let ceil = shares.ceil.min(line);
             let told = told(words, ceil, line);
             if told == Told::default() || ceil == Rate::ZERO {
                 return;
@@ -54,15 +54,20 @@ fn leaves(
             });
             // treatments differ by few words and few sizes: there are never so many
             let told = u16::try_from(at).unwrap_or(u16::MAX);
+            let fixed = match sized_for {
+                TcpRate::Present => None,
+                TcpRate::Guaranteed => Some(shares.rate),
+                TcpRate::At(both) => rate(&both),
+            };
             let rate = fixed.unwrap_or(ceil);
             leaves.push(Leaf { number, told, rate, fixed: fixed.is_some() });
         };
         if node.kind == Kind::Interior {
             continue;
         }
-        add(layout.slots[id as usize], way(&node.shares).ceil);
+        add(layout.slots[id as usize], way(&node.shares));
         if let (Kind::Each(each), Some(&(first, count))) = (&node.kind, layout.each.get(&id)) {
-            (first..first + count).for_each(|number| add(number, way(&each.shares).ceil));
+            (first..first + count).for_each(|number| add(number, way(&each.shares)));
         }
     }
     leaves.sort_unstable_by_key(|leaf| leaf.number);

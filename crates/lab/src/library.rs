@@ -40,3 +40,51 @@ pub fn named(name: &str) -> Vec<Experiment> {
     let found = EXPERIMENTS.iter().filter(|e| e.name == name || e.group == name);
     found.copied().collect()
 }
+
+/// A bandwidth manager that stands in the experiments: what its leaves do.
+#[derive(Clone, Copy, Debug)]
+pub struct System {
+    /// Its name, as profiles know it.
+    pub name: &'static str,
+    /// A sentence in the first line, and words of a policy behind it.
+    text: &'static str,
+}
+
+macro_rules! system {
+    ($name:literal) => {
+        System {
+            name: $name,
+            text: include_str!(concat!("../../../experiments/systems/", $name, "/words.toml")),
+        }
+    };
+}
+
+/// The systems of the survey, in its order.
+pub const SYSTEMS: &[System] = &[
+    system!("altq-cbq"),
+    system!("altq-cbq-red"),
+    system!("guardian"),
+    system!("floodgate"),
+    system!("ipolicer"),
+    system!("packetshaper"),
+    system!("qosworks"),
+    system!("qosworks-pfq"),
+    system!("qosworks-mss"),
+    system!("wisewan"),
+    system!("wisewan-pfq"),
+    system!("weir"),
+];
+
+impl System {
+    /// What it is.
+    #[must_use]
+    pub fn about(&self) -> &'static str {
+        self.text.lines().next().map_or("", |line| line.trim_start_matches(['#', ' ']))
+    }
+
+    /// The words of a policy for all its leaves.
+    #[must_use]
+    pub const fn words(&self) -> &'static str {
+        self.text
+    }
+}

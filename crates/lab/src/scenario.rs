@@ -8,6 +8,7 @@ mod links;
 mod metrics;
 mod nodes;
 mod profiles;
+mod shared;
 mod sweep;
 
 use toml::de::{DeTable, DeValue};
@@ -63,7 +64,8 @@ pub struct Reading {
     pub source: Source,
 }
 
-const TOP: [&str; 8] = ["scenario", "sweep", "node", "link", "flow", "profile", "metric", "claim"];
+const TOP: [&str; 9] =
+    ["scenario", "sweep", "node", "link", "flow", "policy", "profile", "metric", "claim"];
 const SCENARIO: [&str; 6] = ["about", "run", "from", "to", "bin", "seeds"];
 /// How many names a message lists.
 const FEW: usize = 12;
@@ -198,9 +200,10 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
     for (name, entry) in entries(top.take("flow"), "[flow.NAME]", problems) {
         flows.extend(flows::read(name, entry, &nodes, problems));
     }
+    let shared = top.take("policy").and_then(|e| shared::read(e, problems));
     let mut profiles = Vec::new();
     for (name, entry) in entries(top.take("profile"), "[profile.NAME]", problems) {
-        profiles.extend(profiles::read(name, entry, &links, load, problems));
+        profiles.extend(profiles::read(name, entry, shared.as_ref(), &links, load, problems));
     }
     let metrics = entries(top.take("metric"), "[metric.NAME]", problems);
     let claims = top.take("claim").map_or_else(Vec::new, |list| list.list());

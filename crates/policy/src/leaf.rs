@@ -128,8 +128,20 @@ pub struct Tcp {
     pub loss: TcpLoss,
     /// How the round trip is measured.
     pub round_trip: TcpClock,
-    /// Size for this rate instead of what the leaf has.
-    pub rate: Both<Option<Rate>>,
+    /// What connections are sized for.
+    pub rate: TcpRate,
+}
+
+/// The rate that a leaf's connections share when their windows are sized.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TcpRate {
+    /// What the leaf gets now.
+    #[default]
+    Present,
+    /// What it is guaranteed.
+    Guaranteed,
+    /// So much, where it is written.
+    At(Both<Option<Rate>>),
 }
 
 /// What a loss does to a sized window.
@@ -225,6 +237,9 @@ pub(crate) const LOSSES: [(&str, TcpLoss); 2] =
 pub(crate) const CLOCKS: [(&str, TcpClock); 2] =
     [("fine", TcpClock::Fine), ("coarse", TcpClock::Coarse)];
 
+/// Of these, the words that a link may say for all its leaves: the others are a class's own.
+pub(crate) const LINK_WORDS: [&str; 6] = ["queue", "limit", "aqm", "ecn", "dscp", "tcp"];
+
 pub(crate) fn read(table: &mut Table<'_>, problems: &mut Problems) -> LeafWords {
     LeafWords {
         queue: table.take("queue").and_then(|e| e.word("queue", &QUEUES, problems)),
@@ -236,6 +251,17 @@ pub(crate) fn read(table: &mut Table<'_>, problems: &mut Problems) -> LeafWords 
         session: table.take("session").and_then(|e| session(e, problems)),
         police: table.take("police").and_then(|e| police(e, problems)),
     }
+}
+
+/// What a link says for all its leaves.
+pub(crate) fn read_of_link(table: &mut Table<'_>, problems: &mut Problems) -> LeafWords {
+    for word in ["session", "police"] {
+        if let Some(entry) = table.take(word) {
+            let help = "write it in the class that it is meant for";
+            problems.error(entry.key, format!("a link has no \"{word}\" of its own"), help);
+        }
+    }
+    read(table, problems)
 }
 
 fn limit(entry: Entry<'_>, problems: &mut Problems) -> Option<Limit> {
@@ -329,7 +355,7 @@ fn code_point(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<u
 }
 
 fn tcp(entry: Entry<'_>, problems: &mut Problems) -> Option<Tcp> {
-    const RATE: &str = "a rate such as \"1mbit\"";
+    const RATE: &str = "a rate such as \"1mbit\", or \"guaranteed\"";
     let mut table = entry.table("\"tcp\"", problems)?;
     let mut yes = |word| table.take(word).and_then(|e| e.yes_no(word, problems));
     let (window, pace_acks) = (yes("window"), yes("pace-acks"));
@@ -338,7 +364,14 @@ fn tcp(entry: Entry<'_>, problems: &mut Problems) -> Option<Tcp> {
     let loss = table.take("loss").and_then(|e| e.word("loss", &LOSSES, problems));
     let round_trip = table.take("round-trip");
     let round_trip = round_trip.and_then(|e| e.word("round-trip", &CLOCKS, problems));
-    let rate = crate::amount::both::<Rate>(table.take("rate"), "rate", RATE, problems);
+    let rate = match table.take("rate") {
+        None => TcpRate::Present,
+        Some(e) if e.value.as_str() == Some("guaranteed") => TcpRate::Guaranteed,
+        Some(e) => {
+            let both = crate::amount::both::<Rate>(Some(e), "rate", RATE, problems);
+            TcpRate::At(both.map(|r| r.map(|r| r.value)))
+        }
+    };
     table.finish(&["window", "pace-acks", "mss", "least", "loss", "round-trip", "rate"], problems);
     Some(Tcp {
         window,
@@ -347,7 +380,7 @@ fn tcp(entry: Entry<'_>, problems: &mut Problems) -> Option<Tcp> {
         least: least.and_then(|n| u8::try_from(n).ok()),
         loss: loss.unwrap_or_default(),
         round_trip: round_trip.unwrap_or_default(),
-        rate: rate.map(|r| r.map(|r| r.value)),
+        rate,
     })
 }
 

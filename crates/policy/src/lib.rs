@@ -32,7 +32,8 @@ pub use diff::{Change, diff};
 pub use each::{By, Each};
 pub use format::format;
 pub use leaf::{
-    Aqm, AqmKind, LeafWords, Limit, Mark, Mss, Next, Police, Queue, Session, Tcp, TcpClock, TcpLoss,
+    Aqm, AqmKind, LeafWords, Limit, Mark, Mss, Next, Police, Queue, Session, Tcp, TcpClock,
+    TcpLoss, TcpRate,
 };
 pub use link::{COUNTS, Counts, Link};
 pub use matching::{From, Match, Raw, Toward, When};

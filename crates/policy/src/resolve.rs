@@ -89,7 +89,7 @@ impl<'a> Build<'a> {
             .map(|(line, part)| line.part(part).max(Rate::from_bps(1)));
         let shares = rate.map(|r| Shares { rate: r, ceil: r, weight: 1, burst: None });
         let enforce = self.link.enforce;
-        let words = LeafWords::default();
+        let words = self.link.leaf.clone();
         let root = self.node("/", 0, 0, Kind::Interior, shares, &words, self.link.place);
         self.plan.nodes[root as usize].enforce = enforce;
         let above = Above {

@@ -5,7 +5,7 @@ use crate::class::{ENFORCE, Enforce, PRIORITY, Priority};
 use crate::each::{BY, By};
 use crate::leaf::{
     AQMS, Aqm, CLOCKS, LOSSES, LeafWords, Limit, Mark, Mss, NEXT, Police, QUEUES, Queue, Session,
-    Tcp, TcpClock, TcpLoss,
+    Tcp, TcpClock, TcpLoss, TcpRate,
 };
 use crate::plan::{EachPlan, Shares};
 
@@ -127,9 +127,17 @@ fn tcp(tcp: Tcp) -> String {
     add("loss", other_loss.then(|| name_of(&LOSSES, &tcp.loss).to_owned()));
     let other_clock = tcp.round_trip != TcpClock::default();
     add("round-trip", other_clock.then(|| name_of(&CLOCKS, &tcp.round_trip).to_owned()));
-    let rate = tcp.rate.map(|r| r.map_or_else(|| "-".to_owned(), |r| r.to_string()));
-    let says_rate = tcp.rate.down.is_some() || tcp.rate.up.is_some();
-    add("rate", says_rate.then(|| pair(&rate)));
+    let rate = |both: Both<Option<weir_units::Rate>>| {
+        pair(&both.map(|r| r.map_or_else(|| "-".to_owned(), |r| r.to_string())))
+    };
+    add(
+        "rate",
+        match tcp.rate {
+            TcpRate::Present => None,
+            TcpRate::Guaranteed => Some("guaranteed".to_owned()),
+            TcpRate::At(both) => Some(rate(both)),
+        },
+    );
     said.join(", ")
 }
 

@@ -5,7 +5,7 @@ use weir_policy::reader::Entry;
 use weir_policy::{Place, Plan, Problems, Severity, Source};
 
 use super::links::{self, Wire, Words};
-use super::{Load, find};
+use super::{Load, find, shared};
 
 /// One way to run the scenario.
 #[derive(Debug)]
@@ -23,12 +23,14 @@ pub struct Profile {
 pub(super) fn read(
     name: &str,
     entry: Entry<'_>,
+    shared: Option<&shared::Shared<'_>>,
     wires: &[Wire],
     load: &mut Load<'_>,
     problems: &mut Problems,
 ) -> Option<Profile> {
     let mut table = entry.table(&format!("profile \"{name}\""), problems)?;
     let about = table.take("about").and_then(|e| e.text("about", "a sentence", problems));
+    let filled = shared::filled(&mut table, shared, problems);
     let inline = table.take("policy");
     let file = table.take("policy-file");
     let mut changes = Vec::new();
@@ -39,8 +41,16 @@ pub(super) fn read(
             changes.extend(change(link, entry, wires, problems));
         }
     }
-    table.finish(&["about", "policy", "policy-file", "link"], problems);
+    table.finish(&["about", "system", "put", "policy", "policy-file", "link"], problems);
+    let system_about = filled.as_ref().and_then(|filled| filled.about);
+    let own = inline.or(file);
     let plan = match (inline, file) {
+        _ if filled.is_some() && own.is_some() => {
+            let help = "keep \"policy\", or \"system\" and \"put\", which fill in that of all";
+            let place = own.map_or(entry.place, |own| own.key);
+            problems.error(place, "the profile has two policies", help);
+            None
+        }
         (Some(entry), None) => {
             let text = entry.text("policy", "a policy", problems)?;
             plan(name, entry, text, problems)
@@ -61,9 +71,9 @@ pub(super) fn read(
             problems.error(entry.place, "the profile has two policies", help);
             None
         }
-        (None, None) => None,
+        (None, None) => filled.and_then(|filled| plan(name, filled.entry, &filled.text, problems)),
     };
-    let about = about.unwrap_or_default().to_owned();
+    let about = about.or(system_about).unwrap_or_default().to_owned();
     Some(Profile { name: name.to_owned(), about, plan, links: changes })
 }
 
