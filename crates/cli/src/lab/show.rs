@@ -4,7 +4,7 @@ use weir_lab::{Expected, Outcome, summary};
 
 use crate::out::Out;
 
-pub(super) fn outcome(out: &mut Out, outcome: &Outcome) {
-    summary(outcome, &Expected::default()).iter().for_each(|line| out.line(line));
+pub(super) fn outcome(out: &mut Out, outcome: &Outcome, expected: &Expected) {
+    summary(outcome, expected).iter().for_each(|line| out.line(line));
     out.line("");
 }
