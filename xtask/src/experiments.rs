@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{Done, shell};
 
-/// All of them as the scenarios say; or with one seed, to be compared (`--once`) or kept (`--snap`).
+/// All of them as the scenarios say; or with one seed, to compare (`--once`) or keep (`--snap`).
 pub(crate) fn all(arguments: &[String]) -> Done {
     match arguments {
         [] => run(&[], |_, text| {
