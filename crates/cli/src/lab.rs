@@ -128,8 +128,12 @@ fn run_all(args: &Run) -> ExitCode {
         ([only], false) => write(only),
         (all, _) => write_group(all),
     };
+    let opening = match show::opening(&args.what, &found) {
+        Ok(opening) => opening,
+        Err(why) => return problem(&why),
+    };
     if let Some(folder) = &args.report
-        && let Err(why) = report::into(folder, &args.what, &outcomes, &found)
+        && let Err(why) = report::into(folder, (&args.what, &opening), &outcomes, &found)
     {
         return problem(&why);
     }
@@ -142,6 +146,7 @@ fn run_all(args: &Run) -> ExitCode {
             {
                 return problem(&why);
             }
+            show::tables(&mut out, &opening);
             for (outcome, named) in outcomes.iter().zip(&found) {
                 show::outcome(&mut out, outcome, &named.expected);
             }
@@ -183,7 +188,7 @@ pub(crate) fn rehearse(name: &str, folder: &Path, out: &mut Out) -> Result<(), S
         let runs = runs::all(scenario, &profiles, seeds, threads, &progress(name))?;
         let outcome = outcome::outcome(name, (scenario, expected), &profiles, &runs, seeds)?;
         show::outcome(out, &outcome, expected);
-        report::into(folder, name, &[outcome], std::slice::from_ref(named))?;
+        report::into(folder, (name, &[]), &[outcome], std::slice::from_ref(named))?;
     }
     Ok(())
 }

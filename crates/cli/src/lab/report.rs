@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use weir_lab::{Expected, Outcome, Report, Section, library, outcome};
+use weir_lab::{Block, Expected, Grid, Outcome, Report, Section, library, outcome};
 
 use super::{Named, compare};
 use crate::files;
@@ -29,7 +29,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
     }
     let carried: Vec<Expected> = outcomes.iter().map(carried).collect();
     let carried: Vec<(&str, &Expected)> = carried.iter().map(|expected| ("", expected)).collect();
-    match files::write(&args.out, &page("Results", &outcomes, &carried)) {
+    match files::write(&args.out, &page(("Results", &[]), &outcomes, &carried)) {
         Ok(()) => {
             say(&format!("the report is {}", args.out.display()));
             ExitCode::SUCCESS
@@ -48,7 +48,7 @@ fn carried(outcome: &Outcome) -> Expected {
 /// Writes the page of a run into a folder.
 pub(super) fn into(
     folder: &Path,
-    name: &str,
+    (name, opening): (&str, &[(String, Grid)]),
     outcomes: &[Outcome],
     found: &[Named],
 ) -> Result<(), String> {
@@ -57,15 +57,30 @@ pub(super) fn into(
     let name = Path::new(name).file_name().map_or_else(|| "run".into(), |n| n.to_string_lossy());
     let path = folder.join(format!("{name}.html"));
     let said = found.iter().map(|named| (named.scenario.about.as_str(), &named.expected));
-    files::write(&path, &page(&name, outcomes, &said.collect::<Vec<_>>()))?;
+    files::write(&path, &page((&name, opening), outcomes, &said.collect::<Vec<_>>()))?;
     say(&format!("the report is {}", path.display()));
     Ok(())
 }
 
-fn page(title: &str, outcomes: &[Outcome], said: &[(&str, &Expected)]) -> String {
+fn page(
+    (title, opening): (&str, &[(String, Grid)]),
+    outcomes: &[Outcome],
+    said: &[(&str, &Expected)],
+) -> String {
+    let blocks = opening.iter().map(|(title, grid)| Block::Table(title.clone(), grid.clone()));
+    let first = (!opening.is_empty()).then(|| Section {
+        id: "systems".to_owned(),
+        title: "The systems".to_owned(),
+        blocks: blocks.collect(),
+    });
     let sections = outcomes.iter().zip(said).map(|(one, (text, expected))| {
         Section::of(one, &outcome::drawn(one, expected), &one.experiment, text)
     });
     let text = "Means over seeds in virtual time; whiskers are deviations among seeds.";
-    Report { title: title.to_owned(), text: text.to_owned(), sections: sections.collect() }.html()
+    Report {
+        title: title.to_owned(),
+        text: text.to_owned(),
+        sections: first.into_iter().chain(sections).collect(),
+    }
+    .html()
 }
