@@ -1,6 +1,6 @@
 //! The experiments that the binary carries.
 
-/// An experiment: its name, its group, and its scenario.
+/// An experiment: its name, its group, its scenario, and what is expected of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
     /// Its name, as the command knows it.
@@ -9,6 +9,8 @@ pub struct Experiment {
     pub group: &'static str,
     /// The text of its scenario.
     pub scenario: &'static str,
+    /// The text of what is expected of it.
+    pub expected: &'static str,
 }
 
 macro_rules! experiment {
@@ -17,6 +19,7 @@ macro_rules! experiment {
             name: $name,
             group: $group,
             scenario: include_str!(concat!("../../../experiments/", $name, "/scenario.toml")),
+            expected: include_str!(concat!("../../../experiments/", $name, "/expected.toml")),
         }
     };
 }

@@ -7,6 +7,7 @@ mod flows;
 mod links;
 mod metrics;
 mod nodes;
+mod path;
 mod profiles;
 mod shared;
 mod sweep;
@@ -193,7 +194,7 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
     }
     let mut links = Vec::new();
     for (name, entry) in entries(top.take("link"), "[link.NAME]", problems) {
-        links.extend(links::read(name, entry, &nodes, problems));
+        links.extend(links::read(name, entry, &nodes, load, problems));
     }
     sides(&boxes, &links, problems);
     let mut flows = Vec::new();

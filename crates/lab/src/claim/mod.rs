@@ -25,6 +25,9 @@ pub struct Expected {
     /// What is claimed.
     #[serde(default, rename = "claim")]
     pub claims: Vec<Claim>,
+    /// Where the paper contradicts itself: named, and not imitated.
+    #[serde(default)]
+    pub slips: Vec<String>,
     /// What the report draws.
     #[serde(default, rename = "plot")]
     pub plots: Vec<Drawing>,

@@ -38,7 +38,7 @@ pub(super) fn read(
         && let Some(table) = entry.table("\"link\"", problems)
     {
         for (link, entry) in table.all() {
-            changes.extend(change(link, entry, wires, problems));
+            changes.extend(change(link, entry, wires, load, problems));
         }
     }
     table.finish(&["about", "system", "put", "policy", "policy-file", "link"], problems);
@@ -81,6 +81,7 @@ fn change(
     link: &str,
     entry: Entry<'_>,
     wires: &[Wire],
+    load: &mut Load<'_>,
     problems: &mut Problems,
 ) -> Option<(usize, [Words; 3])> {
     let Some(at) = wires.iter().position(|wire| wire.name == link) else {
@@ -90,16 +91,9 @@ fn change(
         return None;
     };
     let mut table = entry.table(&format!("link \"{link}\""), problems)?;
-    let [there, back] = ["there", "back"].map(|way| {
-        let entry = table.take(way)?;
-        let mut table = entry.table(&format!("\"{way}\""), problems)?;
-        let words = links::words(&mut table, problems);
-        table.finish(&links::WORDS[1..11], problems);
-        Some(words)
-    });
-    let both = links::words(&mut table, problems);
+    let words = links::ways(&mut table, load, problems);
     table.finish(&links::WORDS[1..], problems);
-    Some((at, [both, there.unwrap_or_default(), back.unwrap_or_default()]))
+    Some((at, words))
 }
 
 /// The plan of a policy; its problems are those of the scenario.
