@@ -52,6 +52,8 @@ pub const CAPTURE_INTERFACES: usize = 4_096;
 pub const PROBLEMS_SHOWN: usize = 100;
 /// Seconds without a frame after which a session gives up its place to one that waits.
 pub const SESSION_IDLE_SECS: u64 = 5;
+/// Bytes that a policed class may send at once.
+pub const POLICE_BURST_BYTES: u64 = 1 << 30;
 /// Frames that a simulated world holds at once.
 pub const SIM_FRAMES: usize = 1 << 18;
 /// Addresses that a simulated switch has learnt.
