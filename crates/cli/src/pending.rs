@@ -18,5 +18,5 @@ pub(crate) fn of(plan: &Plan) -> Option<String> {
 
 fn leaf(words: &LeafWords) -> impl Iterator<Item = &'static str> {
     let said = say::leaf(words).into_iter().map(|(word, _)| word);
-    said.filter(|word| matches!(*word, "dscp" | "tcp" | "police"))
+    said.filter(|word| *word == "tcp")
 }

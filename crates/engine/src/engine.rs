@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use weir_classify::{Classifier, Event, Limits, Seed};
+use weir_condition::police::Policer;
 use weir_packet::{Headers, Label, Pool, Side};
 use weir_shape::tree::Tree;
 use weir_units::limits::{BURST_FRAMES, FLOWS};
@@ -11,7 +12,7 @@ use weir_units::{Bytes, Instant, Rate};
 
 use crate::change::{Change, Layout};
 use crate::ledger::{Counters, Ledger};
-use crate::planner::CHUNKS;
+use crate::planner::{CHUNKS, most};
 
 /// The number of the link itself among the nodes.
 pub const LINK: u32 = 0;
@@ -38,6 +39,7 @@ impl Default for Config {
 pub struct Engine {
     pub(crate) pool: Pool,
     pub(crate) classifier: Classifier,
+    pub(crate) policer: Policer,
     /// The trees by the side that their frames leave through.
     pub(crate) trees: [Tree; 2],
     pub(crate) ledger: Ledger,
@@ -95,6 +97,7 @@ impl Engine {
         let mut engine = Engine {
             pool,
             classifier,
+            policer: Policer::new(most() as usize),
             // by the side of the port: frames leave through LAN on their way down
             trees: [tree(), tree()],
             ledger: Ledger::new(CHUNKS),
@@ -105,6 +108,7 @@ impl Engine {
             layout: first.layout.clone(),
         };
         engine.ledger.grow(&mut first.chunks);
+        engine.policer.apply(now, &mut first.treatments);
         for (tree, edit) in engine.trees.iter_mut().zip(&mut first.trees) {
             tree.apply(now, edit, |leaf| leaf, |_, _, _| {});
         }
@@ -125,6 +129,7 @@ impl Engine {
             let old = self.classifier.replace(index);
             change.keep_old(old);
             self.ledger.grow(&mut change.chunks);
+            self.policer.apply(now, &mut change.treatments);
             self.edit_trees(now, change);
             for &(from, to) in &change.parted {
                 self.ledger.fold(from, to);
@@ -230,6 +235,7 @@ impl Engine {
                 && let Some(&class) = self.layout.asked.get(class as usize)
             {
                 self.ledger.fold(leaf, class);
+                self.policer.begin_anew(leaf);
             }
         }
     }

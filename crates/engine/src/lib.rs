@@ -10,6 +10,7 @@ mod explain;
 mod ledger;
 mod planner;
 mod report;
+mod treatments;
 mod turn;
 
 pub use change::{Change, Layout};

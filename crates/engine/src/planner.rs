@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use weir_classify::Index;
+use weir_condition::police;
 use weir_policy::plan::{Kind, NodeId};
 use weir_policy::{By, Plan};
 use weir_shape::tree::{self, Edit};
@@ -15,6 +16,7 @@ use weir_units::limits;
 use crate::change::{Change, Layout};
 use crate::compile;
 use crate::ledger::{CHUNK, chunk};
+use crate::treatments;
 
 /// Who has which number, now.
 #[derive(Debug, Default)]
@@ -27,6 +29,8 @@ pub struct Planner {
     chunks: usize,
     /// What each tree has been told: of the port towards the LAN, and towards the WAN.
     told: [tree::Spec; 2],
+    /// What condition has been told.
+    treated: police::Spec,
 }
 
 #[derive(Clone, Debug)]
@@ -54,7 +58,7 @@ impl std::error::Error for NoRoom {}
 
 /// Numbers that an engine can give: twice the classes of one policy, so that a policy can replace
 /// another.
-const fn most() -> u32 {
+pub(crate) const fn most() -> u32 {
     #[expect(clippy::cast_possible_truncation, reason = "2^21")]
     {
         2 * limits::CLASSES as u32
@@ -125,10 +129,12 @@ impl Planner {
         let chunks = (self.chunks..needed).map(|_| chunk()).collect();
         let told = compile::trees(plan, &layout, &self.told);
         let trees = [0, 1].map(|port| Edit::between(&self.told[port], &told[port]));
+        let treated = treatments::spec(plan, &layout, &self.treated);
         let change = Change {
             index: Some(Index::compile(&spec)),
             old: None,
             trees,
+            treatments: police::Edit::between(&self.treated, &treated),
             chunks,
             gone: gone.clone(),
             closed: (0, 0),
@@ -143,6 +149,7 @@ impl Planner {
             next: numbers.next,
             chunks: needed.max(self.chunks),
             told,
+            treated,
         };
         Ok(change)
     }

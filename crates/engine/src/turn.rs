@@ -1,12 +1,12 @@
 //! One turn: the way of a frame from port to port. This is the file to read first.
 //!
 //! ```text
-//! receive:   packet    ─►  classify  ─►  shape        transmit:   shape  ─►  port
-//!            bytes →       whose         may it                   who is
-//!            headers       is it?        wait?                    next?
+//! receive:   packet    ─►  classify  ─►  condition  ─►  shape      transmit:   shape  ─►  port
+//!            bytes →       whose         is it as       may it                 who is
+//!            headers       is it?        agreed?        wait?                  next?
 //! ```
 //!
-//! Stages yet to come stand between these: condition after classify, bond before the port.
+//! A stage yet to come stands before the port: bond.
 
 use weir_packet::{Burst, Fault, Headers, Label, Reason, Side, Verdict, edit};
 use weir_shape::tree::Waiting;
@@ -31,14 +31,24 @@ impl Engine {
 
         let tree = &mut self.trees[side.other() as usize];
         labels.iter().for_each(|label| tree.expect(label));
+        let is_policed = !self.policer.is_idle();
+        if is_policed {
+            labels.iter().for_each(|label| self.policer.expect(label));
+        }
         let mut lost = None;
         for (frame, (headers, label)) in burst.drain().zip(headers.iter().zip(labels)) {
             let bytes = frame.len();
             label.leaf = tree.leaf_of(label);
             self.ledger.received(side, label.leaf, bytes);
-            let verdict = if headers.fault == Some(Fault::Runt) {
+            let mut refused = (headers.fault == Some(Fault::Runt)).then_some(Reason::Runt);
+            if is_policed && refused.is_none() {
+                let cost = tree.link().cost(bytes, label.net_at);
+                let bytes = self.pool.bytes_mut(&frame);
+                refused = self.policer.treat(now, cost, bytes, label).err();
+            }
+            let verdict = if let Some(reason) = refused {
                 self.pool.give(frame);
-                Verdict::Drop(Reason::Runt)
+                Verdict::Drop(reason)
             } else {
                 match tree.push(now, frame, *label) {
                     Ok(victim) => {

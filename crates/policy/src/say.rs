@@ -3,10 +3,9 @@
 use crate::amount::Both;
 use crate::class::{ENFORCE, Enforce, PRIORITY, Priority};
 use crate::each::{BY, By};
-use crate::leaf::{
-    AQMS, Aqm, LeafWords, Limit, Mark, Mss, NEXT, Police, QUEUES, Queue, Session, Tcp,
-};
+use crate::leaf::{AQMS, Aqm, LeafWords, Limit, Mark, Mss, NEXT, QUEUES, Queue, Session, Tcp};
 use crate::plan::{EachPlan, Shares};
+use crate::police::Police;
 
 /// The name that `words` has for a value.
 pub(crate) fn name_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> &'static str {
@@ -143,6 +142,10 @@ fn police(police: Police) -> String {
     add("burst", police.burst.map(|b| b.to_string()));
     add("peak", police.peak.map(|b| b.to_string()));
     add("peak-burst", police.peak_burst.map(|b| b.to_string()));
-    add("excess", Some(police.excess.map_or_else(|| "drop".to_owned(), code_point)));
+    match police.colours {
+        Some(colours) => add("colours", Some(colours.map(code_point).join(" "))),
+        None => add("excess", Some(police.excess.map_or_else(|| "drop".to_owned(), code_point))),
+    }
+    add("aware", police.aware.then(|| "true".to_owned()));
     text
 }
