@@ -14,3 +14,5 @@ mod window;
 pub use conditioner::{Conditioner, Counters, Fate};
 pub use lane::Lane;
 pub use told::{Edit, Leaf, Loss, Memory, RoundTrip, Spec, Told};
+pub mod meter;
+pub mod police;

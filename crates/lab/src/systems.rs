@@ -128,7 +128,9 @@ fn shown(plans: &[&Plan], row: &str) -> Option<&'static str> {
     let leaves = || plans.iter().flat_map(|plan| leaves(plan));
     let yes = |is: bool| Some(if is { "yes" } else { "no" });
     let is_fair = |words: &LeafWords| words.queue.unwrap_or_default() != Queue::Fifo;
-    let sizes = |words: &LeafWords| words.tcp.is_some_and(|tcp| tcp.window || tcp.pace_acks);
+    let sizes = |words: &LeafWords| {
+        words.tcp.is_some_and(|tcp| tcp.window == Some(true) || tcp.pace_acks == Some(true))
+    };
     let depth = plans.iter().flat_map(|plan| classes(plan)).map(|class| class.depth).max();
     match row {
         "cbq" => Some(match depth.unwrap_or(0) {
@@ -141,7 +143,9 @@ fn shown(plans: &[&Plan], row: &str) -> Option<&'static str> {
             words.aqm.is_some_and(|aqm| matches!(aqm.kind, AqmKind::Red | AqmKind::Wred))
         })),
         "tcr" => yes(leaves().any(sizes)),
-        "mss" => yes(leaves().any(|words| words.tcp.is_some_and(|tcp| tcp.mss != Mss::Keep))),
+        // what is not said is chosen by the link
+        "mss" => yes(leaves()
+            .any(|words| words.tcp.is_none_or(|tcp| tcp.mss.unwrap_or(Mss::Auto) != Mss::Keep))),
         "link" => yes(!plans.is_empty()),
         "session" => yes(leaves().any(|w| is_fair(w) || sizes(w) || w.session.is_some())),
         "sessions" => yes(depth.is_some()),

@@ -5,6 +5,7 @@
 use weir_units::{Bytes, Rate, Span, dscp};
 
 use crate::amount::Both;
+use crate::police::Police;
 use crate::problem::{Place, Problems};
 use crate::reader::{Entry, Table, whole};
 
@@ -201,21 +202,6 @@ pub enum Next {
     Reject,
 }
 
-/// What happens to frames above a rate without a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Police {
-    /// The committed rate.
-    pub rate: Rate,
-    /// What may come at once.
-    pub burst: Option<Bytes>,
-    /// A second, higher rate; above it everything is dropped.
-    pub peak: Option<Rate>,
-    /// What may come at once at the peak.
-    pub peak_burst: Option<Bytes>,
-    /// What happens to frames between: dropped, or marked with this code point.
-    pub excess: Option<u8>,
-}
-
 pub(crate) const WORDS: [&str; 8] =
     ["queue", "limit", "aqm", "ecn", "dscp", "tcp", "session", "police"];
 
@@ -249,7 +235,7 @@ pub(crate) fn read(table: &mut Table<'_>, problems: &mut Problems) -> LeafWords 
         dscp: table.take("dscp").and_then(|e| mark(e, problems)),
         tcp: table.take("tcp").and_then(|e| tcp(e, problems)),
         session: table.take("session").and_then(|e| session(e, problems)),
-        police: table.take("police").and_then(|e| police(e, problems)),
+        police: table.take("police").and_then(|e| crate::police::read(e, problems)),
     }
 }
 
@@ -341,7 +327,7 @@ fn mark(entry: Entry<'_>, problems: &mut Problems) -> Option<Mark> {
     code_point("dscp", entry, problems).map(Mark::Set)
 }
 
-fn code_point(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<u8> {
+pub(crate) fn code_point(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<u8> {
     if entry.value.is_integer() {
         return entry.number(name, 0..=63, problems).and_then(|n| u8::try_from(n).ok());
     }
@@ -430,30 +416,4 @@ fn session(entry: Entry<'_>, problems: &mut Problems) -> Option<Session> {
         next: next.unwrap_or(Next::Share),
         place: entry.place,
     })
-}
-
-fn police(entry: Entry<'_>, problems: &mut Problems) -> Option<Police> {
-    const RATE: &str = "a rate such as \"1mbit\"";
-    const SIZE: &str = "an amount of bytes such as \"15kb\"";
-    let mut table = entry.table("\"police\"", problems)?;
-    let rate = table.take("rate").map(|e| e.read("rate", RATE, problems));
-    if rate.is_none() {
-        let help = "write police = { rate = \"1mbit\", burst = \"15kb\" }";
-        problems.error(entry.place, "\"police\" does not say its \"rate\"", help);
-    }
-    let burst = table.take("burst").and_then(|e| e.read("burst", SIZE, problems));
-    let peak = table.take("peak").and_then(|e| e.read("peak", RATE, problems));
-    let peak_burst = table.take("peak-burst").and_then(|e| e.read("peak-burst", SIZE, problems));
-    let excess = match table.take("excess") {
-        None => None,
-        Some(e) if e.value.as_str() == Some("drop") => None,
-        Some(e) => code_point("excess", e, problems),
-    };
-    table.finish(&["rate", "burst", "peak", "peak-burst", "excess"], problems);
-    let rate: Rate = rate??;
-    if peak.is_some_and(|peak| peak < rate) {
-        let what = format!("\"peak\" is below \"rate\" {rate}");
-        problems.error(entry.place, what, "the peak rate is the higher of the two");
-    }
-    Some(Police { rate, burst, peak, peak_burst, excess })
 }

@@ -207,6 +207,11 @@ impl<'a> Build<'a> {
             self.each(class, each, above)
         } else if has_children {
             self.plan.nodes[above.id as usize].kind = Kind::Interior;
+            if class.leaf.police.is_some() {
+                let what = format!("\"{}\" has children, and \"police\" does nothing", class.path);
+                let help = "frames are policed where they wait: say it of its children";
+                self.problems.warning(class.place, what, help);
+            }
             if own {
                 Target::Leaf(self.spare(&format!("{}/(rest)", class.path), above, class.place))
             } else {

@@ -4,10 +4,11 @@ use crate::amount::Both;
 use crate::class::{ENFORCE, Enforce, PRIORITY, Priority};
 use crate::each::{BY, By};
 use crate::leaf::{
-    AQMS, Aqm, CLOCKS, LOSSES, LeafWords, Limit, Mark, Mss, NEXT, Police, QUEUES, Queue, Session,
-    Tcp, TcpClock, TcpLoss, TcpRate,
+    AQMS, Aqm, CLOCKS, LOSSES, LeafWords, Limit, Mark, Mss, NEXT, QUEUES, Queue, Session, Tcp,
+    TcpClock, TcpLoss, TcpRate,
 };
 use crate::plan::{EachPlan, Shares};
+use crate::police::Police;
 
 /// The name that `words` has for a value.
 pub(crate) fn name_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> &'static str {
@@ -170,6 +171,10 @@ fn police(police: Police) -> String {
     add("burst", police.burst.map(|b| b.to_string()));
     add("peak", police.peak.map(|b| b.to_string()));
     add("peak-burst", police.peak_burst.map(|b| b.to_string()));
-    add("excess", Some(police.excess.map_or_else(|| "drop".to_owned(), code_point)));
+    match police.colours {
+        Some(colours) => add("colours", Some(colours.map(code_point).join(" "))),
+        None => add("excess", Some(police.excess.map_or_else(|| "drop".to_owned(), code_point))),
+    }
+    add("aware", police.aware.then(|| "true".to_owned()));
     text
 }
