@@ -1,28 +1,44 @@
-//! `cargo x experiments`: every experiment that `weir` carries, and whether its claims hold.
-//! `cargo x test` runs them with one seed, which the claims must survive too, and compares what is
-//! printed with `result.snap` of each folder, byte by byte: virtual time gives the same everywhere.
+//! `cargo x experiments`: every experiment that `weir` carries, whether its claims hold, and if its
+//! README has the figures of today. `cargo x test` runs them with one seed, which the claims
+//! must survive too, and compares what is printed with `result.snap` of each folder, byte by byte:
+//! virtual time gives the same everywhere.
+
+mod tables;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::{Done, shell};
 
-/// All of them as the scenarios say; or with one seed, to compare (`--once`) or keep (`--snap`).
+/// All of them as the scenarios say; or with one seed, to compare (`--once`); or both, to keep what
+/// is printed (`--snap`).
 pub(crate) fn all(arguments: &[String]) -> Done {
     match arguments {
-        [] => run(&[], |_, text| {
+        [] => run(&[], |folder, text| {
             print!("{text}");
-            Ok(true)
-        }),
-        [word] if word == "--snap" => run(&["--seeds", "1"], |folder, text| {
-            let path = folder.join(SNAP);
-            fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
-            Ok(true)
+            let is_new = |readme: &str| tables::renewed(readme, text) == readme;
+            let fine = read(&folder.join(README)).is_ok_and(|readme| is_new(&readme));
+            if !fine {
+                println!("{}: tables of {README} are out of date: {RENEW}", name(folder));
+            }
+            Ok(fine)
         }),
         [word] if word == "--once" => once(),
+        [word] if word == "--snap" => {
+            let one = run(&["--seeds", "1"], |folder, text| write(&folder.join(SNAP), text))?;
+            let all = run(&[], |folder, text| {
+                let path = folder.join(README);
+                write(&path, &tables::renewed(&read(&path)?, text))
+            })?;
+            Ok(one && all)
+        }
         [other, ..] => Err(format!("takes --once, --snap or nothing, but was given \"{other}\"")),
     }
 }
+
+const SNAP: &str = "result.snap";
+const README: &str = "README.md";
+const RENEW: &str = "cargo x experiments --snap, and look at git diff";
 
 /// All of them with one seed; what does not hold, or is not as it was, is shown.
 pub(crate) fn once() -> Done {
@@ -30,17 +46,15 @@ pub(crate) fn once() -> Done {
         for line in text.lines().filter(|line| is_told(line)) {
             println!("{}: {line}", name(folder));
         }
-        let kept = fs::read_to_string(folder.join(SNAP)).unwrap_or_default();
+        let kept = read(&folder.join(SNAP)).unwrap_or_default();
         let said = difference(&kept, text);
         if let Some(said) = &said {
             println!("{}: {SNAP} is not what is printed now:\n{said}", name(folder));
-            println!("if it should be: cargo x experiments --snap, and look at git diff");
+            println!("if it should be: {RENEW}");
         }
         Ok(said.is_none())
     })
 }
-
-const SNAP: &str = "result.snap";
 
 /// Runs each and hands over what it printed; whether all was well.
 fn run(more: &[&str], each: impl Fn(&Path, &str) -> Done) -> Done {
@@ -67,6 +81,15 @@ fn folders() -> Result<Vec<PathBuf>, String> {
     folders.retain(|folder| folder.join("scenario.toml").is_file());
     folders.sort();
     Ok(folders)
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> Done {
+    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(true)
 }
 
 fn name(folder: &Path) -> String {

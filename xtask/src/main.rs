@@ -55,7 +55,7 @@ const COMMANDS: [Command; 7] = [
     Command {
         name: "experiments",
         arguments: "[--once | --snap]",
-        does: "every experiment; --once: one seed, against result.snap; --snap: keep that",
+        does: "every experiment; --once: with one seed; --snap: keep what they print",
         run: experiments::all,
     },
     Command {
