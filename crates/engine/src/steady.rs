@@ -74,13 +74,20 @@ fn leaves(
     leaves
 }
 
+/// Whether windows are sized in a leaf with these words that may have `ceil`.
+pub(crate) fn sizes_windows(words: &LeafWords, ceil: Rate) -> bool {
+    let is_fair = words.queue.unwrap_or_default() != Queue::Fifo;
+    let said = words.tcp.as_ref().and_then(|tcp| tcp.window);
+    said.unwrap_or(is_fair && ceil <= NARROW)
+}
+
 /// What is done to the connections of a leaf with these words that may have `ceil` of `line`.
 fn told(words: &LeafWords, ceil: Rate, line: Rate) -> Told {
     let said = words.tcp.as_ref();
     let is_fair = words.queue.unwrap_or_default() != Queue::Fifo;
     let is_narrow = is_fair && ceil <= NARROW;
     let told = Told {
-        window: said.and_then(|tcp| tcp.window).unwrap_or(is_narrow),
+        window: sizes_windows(words, ceil),
         pace_acks: said.and_then(|tcp| tcp.pace_acks).unwrap_or(is_narrow),
         least: said.and_then(|tcp| tcp.least).unwrap_or(LEAST),
         loss: match said.map(|tcp| tcp.loss) {

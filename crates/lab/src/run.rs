@@ -50,6 +50,8 @@ pub struct Seen {
     pub receiver: EndReport,
     /// The other.
     pub sender: EndReport,
+    /// How long answers took to come back to who asked.
+    pub answers: Vec<Span>,
     /// Bytes of IP and transport headers of each of its packets.
     pub headers: u64,
 }
@@ -265,6 +267,7 @@ impl Built {
 
 fn seen(report: &Report, flow: &Flow) -> Seen {
     let [a, b] = report.ends.clone();
+    let answers = a.delays.kept.clone();
     let (receiver, sender) = if a.delivered > b.delivered { (a, b) } else { (b, a) };
     let headers = match flow.source.is_tcp() {
         // timestamps are twelve bytes with their padding
@@ -272,7 +275,7 @@ fn seen(report: &Report, flow: &Flow) -> Seen {
         true => 40,
         false => 28,
     };
-    Seen { receiver, sender, headers }
+    Seen { receiver, sender, answers, headers }
 }
 
 /// Milliseconds, to be read.

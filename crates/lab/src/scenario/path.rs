@@ -42,10 +42,26 @@ pub(super) fn read(table: &mut Table<'_>, load: &mut Load<'_>, problems: &mut Pr
             let help = "keep \"loss\" or \"periodic-loss\"";
             problems.error(entry.place, "the link has two rules of loss", help);
         }
-        let every = entry.number("periodic-loss", 2..=u64::from(u32::MAX), problems);
-        path.loss = every.map(|every| (Loss::Periodic { every, phase: 0 }, false));
+        let every = every(entry, problems).filter(|every| *every > 0);
+        path.loss = every.map(|every| (Loss::Periodic { every, phase: 0 }, false)).or(path.loss);
     }
     path
+}
+
+/// `100`, or the `"1%"` that it amounts to; 0: none.
+fn every(entry: Entry<'_>, problems: &mut Problems) -> Option<u64> {
+    if entry.value.as_str().is_none() {
+        return entry.number("periodic-loss", 2..=u64::from(u32::MAX), problems);
+    }
+    let percent = percent(entry, "periodic-loss", problems)?;
+    if percent > 50.0 {
+        let what = format!("\"periodic-loss\" cannot be {percent}%");
+        problems.error(entry.place, what, "every second packet is the most: 50%");
+        return None;
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "2 to 10^9")]
+    let every = if percent < 1e-7 { 0 } else { (100.0 / percent) as u64 };
+    Some(every)
 }
 
 /// `"5ms"`, or a table with the shape.
@@ -246,15 +262,20 @@ fn part(table: &mut Table<'_>, word: &str, problems: &mut Problems) -> Option<Ch
 }
 
 fn chance(entry: Entry<'_>, word: &str, problems: &mut Problems) -> Option<Chance> {
-    let text = entry.text(word, PART, problems)?;
-    let part = text.strip_suffix('%').and_then(|n| n.parse::<f64>().ok());
-    let Some(part) = part.filter(|p| (0.0..=100.0).contains(p)) else {
-        let what = format!("\"{word}\" cannot be \"{text}\"");
-        problems.error(entry.place, what, format!("write {PART}"));
-        return None;
-    };
+    let part = percent(entry, word, problems)?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 10^9")]
     Some(Chance::ppb((part * 1e7).round() as u32))
+}
+
+fn percent(entry: Entry<'_>, word: &str, problems: &mut Problems) -> Option<f64> {
+    let text = entry.text(word, PART, problems)?;
+    let part = text.strip_suffix('%').and_then(|n| n.parse::<f64>().ok());
+    let part = part.filter(|p| (0.0..=100.0).contains(p));
+    if part.is_none() {
+        let what = format!("\"{word}\" cannot be \"{text}\"");
+        problems.error(entry.place, what, format!("write {PART}"));
+    }
+    part
 }
 
 /// A word that must be there.
