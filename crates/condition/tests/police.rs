@@ -24,7 +24,7 @@ fn spec(treatments: &[Treatment], leaves: &[(u32, u32)]) -> Spec {
 }
 
 fn policer(spec: &Spec) -> Policer {
-    let mut policer = Policer::new(10_000);
+    let mut policer = Policer::new();
     policer.apply(Instant::ZERO, &mut Edit::between(&Spec::default(), spec));
     policer
 }

@@ -12,7 +12,7 @@ use weir_units::{Bytes, Instant, Rate};
 
 use crate::change::{Change, Layout};
 use crate::ledger::{Counters, Ledger};
-use crate::planner::{CHUNKS, most};
+use crate::planner::CHUNKS;
 
 /// The number of the link itself among the nodes.
 pub const LINK: u32 = 0;
@@ -97,7 +97,7 @@ impl Engine {
         let mut engine = Engine {
             pool,
             classifier,
-            policer: Policer::new(most() as usize),
+            policer: Policer::new(),
             // by the side of the port: frames leave through LAN on their way down
             trees: [tree(), tree()],
             ledger: Ledger::new(CHUNKS),

@@ -58,7 +58,7 @@ impl std::error::Error for NoRoom {}
 
 /// Numbers that an engine can give: twice the classes of one policy, so that a policy can replace
 /// another.
-pub(crate) const fn most() -> u32 {
+const fn most() -> u32 {
     #[expect(clippy::cast_possible_truncation, reason = "2^21")]
     {
         2 * limits::CLASSES as u32

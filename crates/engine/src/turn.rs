@@ -33,7 +33,7 @@ impl Engine {
         labels.iter().for_each(|label| tree.expect(label));
         let is_policed = !self.policer.is_idle();
         if is_policed {
-            labels.iter().for_each(|label| self.policer.expect(label));
+            self.policer.expect(side, labels);
         }
         let mut lost = None;
         for (frame, (headers, label)) in burst.drain().zip(headers.iter().zip(labels)) {
