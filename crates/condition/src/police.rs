@@ -33,7 +33,8 @@ pub struct Police {
 /// What becomes of frames of one colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// They go on as frames of this colour, with this code point where one is named.
+    /// They go on as frames of this colour, with this code point. Where none is named they keep
+    /// theirs, and are no better than it says.
     Forward(Colour, Option<u8>),
     /// They go no further.
     Drop,
@@ -136,8 +137,8 @@ impl Policer {
         self.is_idle
     }
 
-    /// Looks at what frames of one side that are about to be treated will need, so that all of it is
-    /// fetched at once.
+    /// Looks at what the frames of a burst from one side will need, so that all of it is fetched
+    /// at once.
     #[inline]
     pub fn expect(&self, side: Side, labels: &[Label]) {
         if self.pages_there > NEAR_PAGES {
@@ -292,13 +293,15 @@ impl Ruling {
     /// `came`: no better colour than this.
     #[inline]
     fn carry_out(self, came: Colour, bytes: &mut [u8], label: &mut Label) -> Result<(), Reason> {
-        if self.code_point != KEEP {
-            if self.code_point == DROP {
-                return Err(Reason::Policed);
+        match self.code_point {
+            // whoever reads the code point later takes the frame for what it says
+            KEEP => label.colour = label.colour.max(self.colour as u8),
+            DROP => return Err(Reason::Policed),
+            dscp => {
+                edit::mark_dscp(bytes, label, dscp);
+                label.colour = self.colour.max(came) as u8;
             }
-            edit::mark_dscp(bytes, label, self.code_point);
         }
-        label.colour = self.colour.max(came) as u8;
         Ok(())
     }
 }

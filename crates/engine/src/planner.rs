@@ -120,11 +120,7 @@ impl Planner {
         let (spec, rules) = compile::spec(plan, &layout);
         layout.rules = rules;
         layout.asked = plan.asked.iter().map(|a| layout.slots[a.node as usize]).collect();
-        let mut parted: Vec<(u32, u32)> = parted
-            .into_iter()
-            .map(|(slot, node)| (slot, layout.slots[spare(plan, node) as usize]))
-            .collect();
-        parted.sort_unstable();
+        let parted = heirs(plan, &layout, &parted);
         let needed = (numbers.next as usize).div_ceil(CHUNK);
         let chunks = (self.chunks..needed).map(|_| chunk()).collect();
         let told = compile::trees(plan, &layout, &self.told);
@@ -202,6 +198,14 @@ impl<'p> Renamed<'p> {
         let was: BTreeMap<&str, &str> = pairs.collect();
         Renamed { taken: was.values().copied().collect(), was }
     }
+}
+
+/// Leaves that have children now, and the leaf that takes over; sorted.
+fn heirs(plan: &Plan, layout: &Layout, parted: &[(u32, NodeId)]) -> Vec<(u32, u32)> {
+    let heir = |&(slot, node): &(u32, NodeId)| (slot, layout.slots[spare(plan, node) as usize]);
+    let mut heirs: Vec<(u32, u32)> = parted.iter().map(heir).collect();
+    heirs.sort_unstable();
+    heirs
 }
 
 /// The leaf that takes what a class's children or made leaves do not.

@@ -21,7 +21,8 @@ fn what_can_be_said() {
         assert_eq!(said(police), Vec::<String>::new(), "{police}");
     }
     let text = "[class.\"/a\"]\nmatch = \"any\"\n\
-        police = { rate = \"1mbit\", peak = \"2mbit\", colours = [\"af11\", 0, 14], aware = true }\n";
+        police = { rate = \"1mbit\", peak = \"2mbit\", \
+        colours = [\"af11\", 0, 14], aware = true }\n";
     let plan = plan(&format!("{LINK}{text}"), "");
     let words = weir_policy::say::leaf(plan.words_of(plan.find("/a").unwrap()));
     let want = "rate 1mbit, peak 2mbit, colours af11 be af13, aware true";
