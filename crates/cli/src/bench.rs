@@ -4,6 +4,7 @@
 
 mod classify;
 mod lab;
+mod police;
 mod policy;
 mod sched;
 
@@ -30,6 +31,8 @@ enum What {
     Classify(classify::Args),
     /// Who sends next: the tree of classes alone
     Sched(sched::Args),
+    /// Whether frames are within what was agreed: the policer alone
+    Police(police::Args),
     /// Reading and checking a policy with its table of subscribers
     Policy(policy::Args),
     /// The laboratory: how much faster than life, and frames a second
@@ -40,6 +43,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     match &args.what {
         What::Classify(args) => classify::run(args),
         What::Sched(args) => sched::run(args),
+        What::Police(args) => police::run(args),
         What::Policy(args) => policy::run(args),
         What::Lab(args) => lab::run(args),
     }
@@ -101,7 +105,7 @@ impl Figures {
             let Some((median, least)) = self.of(at) else { continue };
             let cells = [(*name).to_owned(), format!("{median:.1}"), format!("{least:.1}")];
             table.rows.push(cells.into());
-            metrics.insert((*name).to_owned(), Value::from((median * 10.0).round() / 10.0));
+            metrics.insert((*name).to_owned(), Value::from((median * 100.0).round() / 100.0));
         }
         let text = format!("{:#}\n", json!({ "metrics": metrics }));
         match json {

@@ -194,6 +194,9 @@ impl Conditioner {
     }
 }
 
+/// Microseconds that windows are let go after a loss.
+const RELEASED: u32 = 2_000_000;
+
 /// Time in microseconds, which comes around every 71 minutes: only differences are looked at.
 #[expect(clippy::cast_possible_truncation, reason = "differences are what counts")]
 const fn micros(now: Instant) -> u32 {
@@ -377,7 +380,7 @@ impl Turn<'_> {
         let fresh = half.answered(self.at, &self.segment);
         let treated = told(self.told, &self.lanes[side], half.leaf);
         if treated.loss == Loss::Release {
-            note_loss(half, &self.segment, had);
+            note_loss(half, &self.segment, had, self.at);
         }
         let shift = half.scale;
         if treated.window && self.connection.state == State::Open {
@@ -425,17 +428,16 @@ impl Turn<'_> {
     }
 }
 
-/// With [`Loss::Release`], the third duplicate acknowledgement lets the window go until what was
-/// under way then is acknowledged.
-fn note_loss(half: &mut Half, segment: &Segment, had: u32) {
-    if half.is_released() && !is_after(half.recover, segment.ack) {
+/// With [`Loss::Release`], the third duplicate acknowledgement lets the window go for a while.
+fn note_loss(half: &mut Half, segment: &Segment, had: u32, at: u32) {
+    if half.is_released() && is_after(at, half.released_until) {
         half.release(false);
     }
     let repeats = segment.ack == had && segment.data == 0 && half.under_way();
     half.duplicates = if repeats { half.duplicates.saturating_add(1) } else { 0 };
     if half.duplicates == 3 {
         half.release(true);
-        half.recover = half.next;
+        half.released_until = at.wrapping_add(RELEASED);
     }
 }
 

@@ -94,38 +94,39 @@ impl Meter {
         let cost = bytes.get().min(MOST) * BYTE;
         let is_within = came == Colour::Green && self.committed >= cost;
         let is_covered = came <= Colour::Yellow && self.excess >= cost;
-        match (terms.law, is_within, is_covered) {
-            (Law::SingleRate, true, _) => {
-                self.committed -= cost;
-                Colour::Green
-            }
-            (Law::TwoRates, true, true) => {
-                self.committed -= cost;
+        match terms.law {
+            Law::TwoRates if !is_covered => return Colour::Red,
+            Law::TwoRates => {
                 self.excess -= cost;
-                Colour::Green
+                if !is_within {
+                    return Colour::Yellow;
+                }
             }
-            (Law::SingleRate, false, true) | (Law::TwoRates, false, true) => {
-                self.excess -= cost;
-                Colour::Yellow
+            Law::SingleRate if !is_within => {
+                self.excess -= if is_covered { cost } else { 0 };
+                return if is_covered { Colour::Yellow } else { Colour::Red };
             }
-            (_, _, false) => Colour::Red,
+            Law::SingleRate => {}
         }
+        self.committed -= cost;
+        Colour::Green
     }
 
     /// What time brings up to `now`.
     #[inline]
     fn fill(&mut self, terms: &Terms, now: Instant) {
-        let ns = now.since(self.filled).ns();
-        self.filled = self.filled.max(now);
+        let passed = now.since(self.filled);
+        self.filled += passed;
+        let ns = passed.ns();
         // a product that does not fit is more than any bucket holds
         let brought = ns.saturating_mul(terms.rate);
-        let room = terms.burst - self.committed;
-        let (first, second) = match terms.law {
-            Law::SingleRate => (brought.min(room), brought - brought.min(room)),
-            Law::TwoRates => (brought.min(room), ns.saturating_mul(terms.peak)),
-        };
+        let first = brought.min(terms.burst - self.committed);
         self.committed += first;
-        self.excess = self.excess.saturating_add(second).min(terms.excess);
+        let second = match terms.law {
+            Law::SingleRate => brought - first,
+            Law::TwoRates => ns.saturating_mul(terms.peak),
+        };
+        self.excess += second.min(terms.excess - self.excess);
     }
 
     /// Other terms hold from `now` on. What was saved up stays, as far as the buckets have room for

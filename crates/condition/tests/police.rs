@@ -24,7 +24,7 @@ fn spec(treatments: &[Treatment], leaves: &[(u32, u32)]) -> Spec {
 }
 
 fn policer(spec: &Spec) -> Policer {
-    let mut policer = Policer::new(10_000);
+    let mut policer = Policer::new();
     policer.apply(Instant::ZERO, &mut Edit::between(&Spec::default(), spec));
     policer
 }
@@ -242,4 +242,21 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn who_keeps_the_code_point_is_no_better_than_it_says() {
+    let fates =
+        [Fate::Forward(Colour::Green, None), Fate::Forward(Colour::Yellow, None), Fate::Drop];
+    let terms = Terms::single_rate(Rate::from_bps(8_000), Bytes::new(200), Bytes::new(200));
+    let police = Treatment::Police(Police { terms, fates, aware: false });
+    let mut policer = policer(&spec(&[police], &[(7, 0)]));
+    let headers = Headers { traffic_class: 14 << 2, ..Headers::EMPTY };
+    let (best, worst) = (Label::new(Side::Lan, &Headers::EMPTY), Label::new(Side::Lan, &headers));
+    let mut colour = |label: Label| {
+        let mut label = Label { leaf: 7, ..label };
+        policer.treat(Instant::ZERO, BYTES, &mut [], &mut label).map(|()| label.colour)
+    };
+    assert_eq!([best, worst, best, worst].map(&mut colour), [Ok(0), Ok(2), Ok(1), Ok(2)]);
+    assert_eq!(colour(best), Err(Reason::Policed));
 }

@@ -100,7 +100,7 @@ impl Engine {
             pool,
             classifier,
             conditioner: Conditioner::new(most() as usize),
-            policer: Policer::new(most() as usize),
+            policer: Policer::new(),
             // by the side of the port: frames leave through LAN on their way down
             trees: [tree(), tree()],
             ledger: Ledger::new(CHUNKS),

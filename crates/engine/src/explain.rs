@@ -75,7 +75,7 @@ impl Trace {
         }
         lines.push(format!("classify  {}", self.class(plan, &position)));
         let words = say::leaf(plan.words_of(self.node));
-        let is_condition = |word: &&str| matches!(*word, "dscp" | "police");
+        let is_condition = |word: &&str| matches!(*word, "dscp" | "police" | "tcp");
         let (treated, waits): (Vec<_>, Vec<_>) =
             words.into_iter().partition(|(word, _)| is_condition(word));
         lines.extend(treated.iter().map(|(word, value)| format!("condition {word} {value}")));

@@ -139,7 +139,7 @@ impl Planner {
         let (spec, rules) = compile::spec(plan, &layout);
         layout.rules = rules;
         layout.asked = plan.asked.iter().map(|a| layout.slots[a.node as usize]).collect();
-        let parted = heirs(plan, &layout, parted);
+        let parted = heirs(plan, &layout, &parted);
         let needed = (numbers.next as usize).div_ceil(CHUNK);
         let chunks = (self.chunks..needed).map(|_| chunk()).collect();
         let (before, told) = (&self.told, self.told.then(plan, &layout));
@@ -229,10 +229,10 @@ impl<'p> Renamed<'p> {
     }
 }
 
-/// Leaves that have children now, and who takes their frames; sorted.
-fn heirs(plan: &Plan, layout: &Layout, parted: Vec<(u32, NodeId)>) -> Vec<(u32, u32)> {
-    let heir = |node| layout.slots[spare(plan, node) as usize];
-    let mut heirs: Vec<_> = parted.into_iter().map(|(slot, node)| (slot, heir(node))).collect();
+/// Leaves that have children now, and the leaf that takes over; sorted.
+fn heirs(plan: &Plan, layout: &Layout, parted: &[(u32, NodeId)]) -> Vec<(u32, u32)> {
+    let heir = |&(slot, node): &(u32, NodeId)| (slot, layout.slots[spare(plan, node) as usize]);
+    let mut heirs: Vec<(u32, u32)> = parted.iter().map(heir).collect();
     heirs.sort_unstable();
     heirs
 }

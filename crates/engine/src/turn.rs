@@ -34,7 +34,7 @@ impl Engine {
         labels.iter().for_each(|label| tree.expect(label));
         let is_policed = !self.policer.is_idle();
         if is_policed {
-            labels.iter().for_each(|label| self.policer.expect(label));
+            self.policer.expect(side, labels);
         }
         for (at, frame) in burst.drain().enumerate() {
             let headers = self.scratch.headers[at];

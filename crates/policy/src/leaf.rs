@@ -151,7 +151,7 @@ pub enum TcpLoss {
     /// Nothing.
     #[default]
     Hold,
-    /// It is let go until the loss is repaired.
+    /// It is let go for two seconds.
     Release,
 }
 
