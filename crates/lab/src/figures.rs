@@ -176,12 +176,14 @@ fn of_packets(run: &Run, kind: &Kind) -> Option<f64> {
 
 /// Of questions, answers and beginnings.
 fn of_answers(scenario: &Scenario, run: &Run, kind: &Kind) -> Option<f64> {
-    let answers = |flows: &[usize]| -> Vec<f64> {
-        all(run, flows).flat_map(|s| s.answers.iter().map(|d| ms(*d) / 1e3)).collect()
+    let answers = |flows: &[usize], percent: u32| {
+        let all = all(run, flows).flat_map(|s| s.answers.iter().map(|d| ms(*d)));
+        let all: Vec<f64> = all.collect();
+        if percent == 0 { mean(&all) } else { percentile(&all, f64::from(percent)) }
     };
     match kind {
-        Kind::Answer(flows, 0) => mean(&answers(flows)),
-        Kind::Answer(flows, percent) => percentile(&answers(flows), f64::from(*percent)),
+        Kind::Answer(flows, percent) => answers(flows, *percent).map(|ms| ms / 1e3),
+        Kind::AnswerMs(flows, percent) => answers(flows, *percent),
         Kind::Answered(flows) => {
             let answered = all(run, flows).filter(|s| !s.answers.is_empty()).count();
             Some(bytes(answered) / bytes(all(run, flows).count().max(1)))

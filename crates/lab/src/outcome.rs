@@ -83,6 +83,7 @@ fn judgeable(scenario: &Scenario, claim: &scenario::Claim, seeds: u32) -> Result
         bound,
         live: None,
         pending: claim.pending.clone().or(few),
+        differs: claim.differs.clone(),
     })
 }
 

@@ -161,12 +161,14 @@ pub fn build(scenario: &Scenario, profile: &Profile, seed: u64) -> Result<Built,
     // the luck of when each flow begins
     let mut random = Random::new(seed, u64::MAX);
     let mut flows = Vec::new();
-    for flow in &scenario.flows {
+    for (at, flow) in scenario.flows.iter().enumerate() {
+        // the luck of the others is the same with it and without
+        let stays_away = profile.without.contains(&at);
         let each = (0..flow.count).map(|n| {
             let late = Span::from_ns(random.below(flow.spread.ns().max(1)));
-            world.flow(&spec(scenario, flow, &nodes, n, late))
+            (!stays_away).then(|| world.flow(&spec(scenario, flow, &nodes, n, late)))
         });
-        flows.push(each.collect());
+        flows.push(each.flatten().collect());
     }
     Ok(Built { world, nodes, links, flows })
 }

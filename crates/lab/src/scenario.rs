@@ -202,9 +202,10 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
         flows.extend(flows::read(name, entry, &nodes, problems));
     }
     let shared = top.take("policy").and_then(|e| shared::read(e, problems));
+    let about = profiles::About { shared, wires: &links, flows: &flows };
     let mut profiles = Vec::new();
     for (name, entry) in entries(top.take("profile"), "[profile.NAME]", problems) {
-        profiles.extend(profiles::read(name, entry, shared.as_ref(), &links, load, problems));
+        profiles.extend(profiles::read(name, entry, &about, load, problems));
     }
     let metrics = entries(top.take("metric"), "[metric.NAME]", problems);
     let claims = top.take("claim").map_or_else(Vec::new, |list| list.list());

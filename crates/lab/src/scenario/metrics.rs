@@ -47,6 +47,8 @@ pub enum Kind {
     Jitter(Vec<usize>),
     /// How long answers took to come back at this percentile, as for delays, in seconds.
     Answer(Vec<usize>, u32),
+    /// The same in ms.
+    AnswerMs(Vec<usize>, u32),
     /// The part of these flows that got an answer.
     Answered(Vec<usize>),
     /// From when a flow may start to its first byte at the other end, in seconds; the worst.
@@ -111,7 +113,7 @@ pub enum Side {
 }
 
 /// The kinds, and the words that each of them knows.
-const KINDS: [(&str, &[&str]); 36] = [
+const KINDS: [(&str, &[&str]); 37] = [
     ("goodput", &["flows", "during"]),
     ("rate", &["flows", "during"]),
     ("bytes", &["flows", "during"]),
@@ -121,6 +123,7 @@ const KINDS: [(&str, &[&str]); 36] = [
     ("retransmission", &["flows"]),
     ("delay", &["flows", "percent"]),
     ("answer", &["flows", "percent"]),
+    ("answer-ms", &["flows", "percent"]),
     ("answered", &["flows"]),
     ("start-delay", &["flows"]),
     ("jitter", &["flows"]),
@@ -285,7 +288,7 @@ impl<'t> Reader<'_, 't> {
         };
         let usual = if kind == "dent" { 95 } else { 99 };
         let percent = match kind {
-            "delay" | "dent" | "answer" => self.percent(usual),
+            "delay" | "dent" | "answer" | "answer-ms" => self.percent(usual),
             _ => Some(usual),
         };
         let freed = if kind == "taken" { self.taken_from() } else { None };
@@ -295,6 +298,7 @@ impl<'t> Reader<'_, 't> {
             "rate" => Kind::Rate(found),
             "bytes" => Kind::Bytes(found),
             "answer" => Kind::Answer(found, percent),
+            "answer-ms" => Kind::AnswerMs(found, percent),
             "answered" => Kind::Answered(found),
             "start-delay" => Kind::StartDelay(found),
             "legibility" => Kind::Legibility(found),

@@ -4,6 +4,7 @@
 use weir_policy::reader::Entry;
 use weir_policy::{Place, Plan, Problems, Severity, Source};
 
+use super::flows::Flow;
 use super::links::{self, Wire, Words};
 use super::{Load, find, shared};
 
@@ -18,19 +19,33 @@ pub struct Profile {
     pub plan: Option<Plan>,
     /// Links that are otherwise: the place of the link; both directions, there, back.
     pub links: Vec<(usize, [Words; 3])>,
+    /// Flows that stay away, by their places.
+    pub without: Vec<usize>,
 }
+
+/// What profiles may speak of.
+pub(super) struct About<'a> {
+    pub(super) shared: Option<shared::Shared<'a>>,
+    pub(super) wires: &'a [Wire],
+    pub(super) flows: &'a [Flow],
+}
+
+const WORDS: [&str; 7] = ["about", "system", "put", "policy", "policy-file", "link", "without"];
 
 pub(super) fn read(
     name: &str,
     entry: Entry<'_>,
-    shared: Option<&shared::Shared<'_>>,
-    wires: &[Wire],
+    about: &About<'_>,
     load: &mut Load<'_>,
     problems: &mut Problems,
 ) -> Option<Profile> {
     let mut table = entry.table(&format!("profile \"{name}\""), problems)?;
-    let about = table.take("about").and_then(|e| e.text("about", "a sentence", problems));
-    let filled = shared::filled(&mut table, shared, problems);
+    let sentence = table.take("about").and_then(|e| e.text("about", "a sentence", problems));
+    let filled = shared::filled(&mut table, about.shared.as_ref(), problems);
+    let away = table.take("without").map_or_else(Vec::new, |list| list.list());
+    let names = about.flows.iter().map(|flow| flow.name.as_str());
+    let away = away.into_iter().filter_map(|e| find(e, "without", "flow", names.clone(), problems));
+    let without = away.collect();
     let inline = table.take("policy");
     let file = table.take("policy-file");
     let mut changes = Vec::new();
@@ -38,10 +53,10 @@ pub(super) fn read(
         && let Some(table) = entry.table("\"link\"", problems)
     {
         for (link, entry) in table.all() {
-            changes.extend(change(link, entry, wires, load, problems));
+            changes.extend(change(link, entry, about.wires, load, problems));
         }
     }
-    table.finish(&["about", "system", "put", "policy", "policy-file", "link"], problems);
+    table.finish(&WORDS, problems);
     let system_about = filled.as_ref().and_then(|filled| filled.about);
     let own = inline.or(file);
     let plan = match (inline, file) {
@@ -73,8 +88,8 @@ pub(super) fn read(
         }
         (None, None) => filled.and_then(|filled| plan(name, filled.entry, &filled.text, problems)),
     };
-    let about = about.or(system_about).unwrap_or_default().to_owned();
-    Some(Profile { name: name.to_owned(), about, plan, links: changes })
+    let about = sentence.or(system_about).unwrap_or_default().to_owned();
+    Some(Profile { name: name.to_owned(), about, plan, links: changes, without })
 }
 
 fn change(
