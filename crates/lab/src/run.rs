@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use weir_engine::Config;
 use weir_sim::flow::{EndReport, Report};
 use weir_sim::link::LinkCounts;
-use weir_sim::{FlowSpec, NodeId, Random, World};
+use weir_sim::{FlowSpec, NodeId, Random, Source, World};
 use weir_units::{Instant, Span};
 
 use crate::scenario::{Flow, NodeKind, Profile, Scenario};
@@ -186,6 +186,10 @@ fn spec(scenario: &Scenario, flow: &Flow, nodes: &[NodeId], n: u32, late: Span) 
     spec.bin = Some(scenario.bin);
     spec.samples = true;
     spec.tcp = Box::new(flow.tcp.clone());
+    if matches!(flow.source, Source::Echo { .. }) {
+        // who types does not wait for the last letter: ssh and telnet say so to their systems
+        spec.tcp.iter_mut().for_each(|tcp| tcp.nagle = false);
+    }
     spec
 }
 
