@@ -1,7 +1,8 @@
 //! How fast somebody sends, in integers. `follow` is the exponential average of CSFQ (Stoica,
 //! Shenker and Zhang 1998), `r <- (1 - e^-x) len/T + e^-x r` with x = T/K, written so that neither
 //! the division nor a rounded e^-x is needed: with phi(x) = (1 - e^-x)/x it is
-//! `r <- r + phi(x) (len/K - r x)`.
+//! `r <- r + phi(x) (len/K - r x)`. `Window` counts bytes and divides
+//! once per window.
 
 use crate::scale::{FRACTION, MOST, PERIOD, narrow};
 
@@ -62,6 +63,27 @@ pub(crate) fn follow(rate: u64, len: u32, gap: u64, constant: u32) -> u64 {
 /// `phi` 2^-16 of a change of rate.
 fn part(change: u64, phi: u64) -> u64 {
     narrow((u128::from(change) * u128::from(phi)) >> 16)
+}
+
+/// Bytes in a window, and the rate of the last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Window {
+    pub(crate) rate: u64,
+    bytes: u64,
+    begun: u64,
+}
+
+impl Window {
+    /// Counts `len` bytes at `now`; the first packet after `length` ns ends the window.
+    pub(crate) fn count(&mut self, now: u64, len: u32, length: u64) {
+        self.bytes += u64::from(len);
+        let age = now.saturating_sub(self.begun);
+        if age >= length {
+            let bytes = self.bytes.min(1 << 30);
+            self.rate = ((bytes << (FRACTION + PERIOD)) / age.max(1)).min(MOST);
+            (self.bytes, self.begun) = (0, now);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -2,13 +2,23 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::float_arithmetic)]
 
+pub mod ahab;
+mod allocator;
 mod estimate;
 pub mod exact;
 mod fate;
+pub mod hcsfq;
+pub mod hsdba;
+mod level;
+mod plain;
 mod scale;
 mod tree;
 mod weir;
 
+pub use ahab::Ahab;
+pub use allocator::{Allocator, Law};
 pub use fate::Fate;
+pub use hcsfq::Hcsfq;
+pub use hsdba::Hsdba;
 pub use tree::{LINK, Node, Place, Places, Unfit};
 pub use weir::{Event, Gone, Options, Weir};

@@ -9,6 +9,7 @@
 )]
 
 mod fair;
+mod others;
 mod quick;
 mod traffic;
 mod trees;

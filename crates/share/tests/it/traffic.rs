@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use weir_share::{LINK, Node, Places, Weir, exact};
+use weir_share::{Allocator, LINK, Law, Node, Places, Weir, exact};
 use weir_units::{Instant, Rate};
 
 /// A generator that is as good as these tests need.
@@ -165,6 +165,14 @@ pub(crate) fn through<'a>(
     places: &'a Places,
 ) -> impl FnMut(u64, u32) -> bool + 'a {
     |now, node| weir.packet(Instant::from_ns(now), places.leaf(node).unwrap(), LEN).passes()
+}
+
+/// The same with any allocator.
+pub(crate) fn under(nodes: &[Node], law: Law) -> impl FnMut(u64, u32) -> bool {
+    let (mut allocator, places) = Allocator::new(nodes, law).unwrap();
+    move |now, node| {
+        allocator.packet(Instant::from_ns(now), places.leaf(node).unwrap(), LEN).passes()
+    }
 }
 
 pub(crate) fn gbit(rate: f64) -> Rate {
