@@ -6,6 +6,7 @@ mod classify;
 mod lab;
 mod policy;
 mod sched;
+mod share;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -30,6 +31,8 @@ enum What {
     Classify(classify::Args),
     /// Who sends next: the tree of classes alone
     Sched(sched::Args),
+    /// Who may have how much: the allocators without queues
+    Share(share::Args),
     /// Reading and checking a policy with its table of subscribers
     Policy(policy::Args),
     /// The laboratory: how much faster than life, and frames a second
@@ -40,6 +43,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     match &args.what {
         What::Classify(args) => classify::run(args),
         What::Sched(args) => sched::run(args),
+        What::Share(args) => share::run(args),
         What::Policy(args) => policy::run(args),
         What::Lab(args) => lab::run(args),
     }

@@ -10,6 +10,7 @@
 
 mod fair;
 mod others;
+mod published;
 mod quick;
 mod traffic;
 mod trees;

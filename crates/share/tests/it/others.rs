@@ -10,9 +10,7 @@ use crate::traffic::{Deviation, Sender, deviation, intervals, six, under};
 const UNIT: f64 = 0.1;
 
 fn of(law: Law, nodes: &[Node], senders: &[Sender], times: &[(f64, f64)]) -> Deviation {
-    let found = deviation(nodes, senders, times, under(nodes, law));
-    println!("mean {:.4} most {:.4} use {:.4}", found.mean, found.most, found.used);
-    found
+    deviation(nodes, senders, times, under(nodes, law))
 }
 
 fn cases() -> Vec<(Vec<Node>, Vec<Sender>)> {

@@ -5,8 +5,8 @@ use weir_units::{Instant, Rate, Span};
 
 use crate::traffic::{Dice, Gaps, LEN, Sender, gbit, send, wanted};
 
-/// When all shares are right first after somebody begins and after somebody ends, in packets of
-/// one flow. Table 4 of the HSDBA paper: four flows of 100 Mbit/s on a link of 100, one after the other.
+/// When all shares are right first, in packets of one flow, after somebody begins and after
+/// somebody ends. Table 4 of the HSDBA paper: four flows of 100 Mbit/s on a link of 100.
 fn hits(law: Law) -> (f64, f64) {
     let link = Node::link(Rate::from_bps(100_000_000));
     let nodes: Vec<Node> = [link].into_iter().chain([Node::leaf(LINK, 1); 4]).collect();
@@ -38,7 +38,6 @@ fn hits(law: Law) -> (f64, f64) {
         start += hits[1..4].iter().sum::<f64>() / 24.0;
         end += hits[4..7].iter().sum::<f64>() / 24.0;
     }
-    println!("start {start:.1} end {end:.1}");
     (start, end)
 }
 
