@@ -3,7 +3,7 @@
 
 use crate::{Done, shell};
 
-const GROUPS: [&str; 3] = ["demo", "survey", "edge"];
+const GROUPS: [&str; 4] = ["demo", "survey", "edge", "hsdba"];
 
 /// All of them as the scenarios say.
 pub(crate) fn all(arguments: &[String]) -> Done {

@@ -32,6 +32,15 @@ pub const EXPERIMENTS: &[Experiment] = &[
     experiment!("edge", "edge-classes"),
     experiment!("edge", "edge-downstream"),
     experiment!("edge", "edge-margin"),
+    experiment!("hsdba", "hsdba-example"),
+    experiment!("hsdba", "hsdba-single"),
+    experiment!("hsdba", "hsdba-layers"),
+    experiment!("hsdba", "hsdba-convergence"),
+    experiment!("hsdba", "hsdba-limits"),
+    experiment!("hsdba", "hsdba-latency"),
+    experiment!("hsdba", "hsdba-scale"),
+    experiment!("hsdba", "hsdba-churn"),
+    experiment!("hsdba", "hsdba-join"),
 ];
 
 /// The experiments of a name: one, or those of a group.

@@ -1,7 +1,7 @@
 //! One limit over several members: the cores of a box, the links of a bond, the boxes of a cluster.
 //! Each reports what it was offered; a plan gives each its part. `Pba` is proportional to what came
-//! (the cluster paper's rule); `MaxMin` fills by what each really wants, since who has a queue wants
-//! all it can get, however little it was offered.
+//! (the cluster paper's rule); `MaxMin` fills by what each really wants, since who has a queue
+//! wants all it can get, however little it was offered.
 //!
 //! Limits in force never add up to more than the whole: a decrease is sent at once, an increase
 //! only from what others have confirmed to have given up.

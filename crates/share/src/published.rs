@@ -1,7 +1,7 @@
-//! The same law for many at once: cores, boxes, the kernel. Each core counts the bytes of its leaves
-//! and passes the part of them that was published last; every few milliseconds somebody sums the
-//! counters, computes all shares exactly, and publishes anew. Between two such moments nobody waits
-//! for anybody.
+//! The same law for many at once: cores, boxes, the kernel. Each core counts the bytes of its
+//! leaves and passes the part of them that was published last; every few milliseconds somebody sums
+//! the counters, computes all shares exactly, and publishes anew. Between two such moments nobody
+//! waits for anybody.
 //!
 //! A core passes its part by carrying what was rounded from packet to packet, so all cores together
 //! are right to a packet each, however the packets are spread over them. The price is one period: a

@@ -94,7 +94,6 @@ fn ratio(of: usize, by: usize) -> f64 {
 }
 
 /// What is measured.
-#[expect(clippy::large_enum_variant, reason = "there is one of it")]
 enum Measured {
     Packet(Allocator),
     Published(Published, Core),

@@ -6,6 +6,7 @@ use weir_policy::{Place, Plan, Problems, Severity, Source};
 
 use super::links::{self, Wire, Words};
 use super::{Load, find};
+use crate::sharing::{self, Enforce};
 
 /// One way to run the scenario.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub struct Profile {
     pub about: String,
     /// What each box does; without one, a box is a wire.
     pub plan: Option<Plan>,
+    /// What it does with packets where only allocators are.
+    pub law: Option<Enforce>,
     /// Links that are otherwise: the place of the link; both directions, there, back.
     pub links: Vec<(usize, [Words; 3])>,
 }
@@ -29,6 +32,7 @@ pub(super) fn read(
 ) -> Option<Profile> {
     let mut table = entry.table(&format!("profile \"{name}\""), problems)?;
     let about = table.take("about").and_then(|e| e.text("about", "a sentence", problems));
+    let law = sharing::law(&mut table, problems);
     let inline = table.take("policy");
     let file = table.take("policy-file");
     let mut changes = Vec::new();
@@ -39,7 +43,8 @@ pub(super) fn read(
             changes.extend(change(link, entry, wires, problems));
         }
     }
-    table.finish(&["about", "policy", "policy-file", "link"], problems);
+    let words = ["about", "policy", "policy-file", "link", "law", "frames", "constant"];
+    table.finish(&words, problems);
     let plan = match (inline, file) {
         (Some(entry), None) => {
             let text = entry.text("policy", "a policy", problems)?;
@@ -64,7 +69,7 @@ pub(super) fn read(
         (None, None) => None,
     };
     let about = about.unwrap_or_default().to_owned();
-    Some(Profile { name: name.to_owned(), about, plan, links: changes })
+    Some(Profile { name: name.to_owned(), about, plan, law, links: changes })
 }
 
 fn change(
