@@ -18,7 +18,7 @@ mod sweep;
 use weir_units::{Instant, Rate, Span, limits};
 
 use crate::fate::Fate;
-use crate::scale::{CREDIT, LONGEST, Packed, narrow, rate, units};
+use crate::scale::{CREDIT, LONGEST, Packed, rate, units};
 use crate::tree::{Layout, Node, Place, Places, Unfit, number};
 use child::{Child, Flags, Sums};
 use inner::{Inner, LEAF, NONE};
@@ -268,8 +268,7 @@ impl Weir {
     fn drain(&mut self, now: u64) {
         let gap = now.saturating_sub(self.last).min(leaf::PAUSE);
         self.last = self.last.max(now);
-        let gone = narrow(u128::from(self.capacity) * u128::from(gap));
-        self.queue = self.queue.saturating_sub(gone);
+        self.queue = self.queue.saturating_sub(self.capacity.saturating_mul(gap));
     }
 
     /// Moves the levels on the way to a leaf; what it may send, and who limits it.
@@ -317,8 +316,13 @@ impl Weir {
             return Fate::Pass;
         }
         leaf.earn(gap, share, self.options.credit.ns(), len);
-        let gate = u128::from(self.capacity) * u128::from(self.options.gate.ns());
-        let is_open = u128::from(self.queue) <= gate || leaf.small >= cost.unsigned_abs();
+        let gate = self.capacity.saturating_mul(self.options.gate.ns());
+        if self.queue > gate {
+            // bursts are what has made it long: less of them, the longer it is
+            let is_long = self.queue > gate.saturating_mul(2);
+            leaf.small = leaf.small.min(cost.unsigned_abs() << if is_long { 0 } else { 2 });
+        }
+        let is_open = self.queue <= gate || leaf.small >= cost.unsigned_abs();
         let fate = if leaf.credit >= cost && is_open {
             Fate::Pass
         } else if self.options.marks

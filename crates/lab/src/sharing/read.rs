@@ -37,12 +37,14 @@ pub(crate) fn read(entry: Entry<'_>, run: Span, problems: &mut Problems) -> Opti
     let begins = span("begins", &mut table, problems).unwrap_or(Span::ZERO);
     let lasts = span("lasts", &mut table, problems).unwrap_or(run);
     let jitter = table.take("jitter").and_then(|e| e.number("jitter", 0..=99, problems));
-    let poisson = [("jitter", false), ("poisson", true)];
-    let poisson = table.take("gaps").and_then(|e| e.word("gaps", &poisson, problems));
-    let gaps = match poisson {
-        Some(true) => Gaps::Poisson,
-        _ => Gaps::Jitter(f64::from(u32::try_from(jitter.unwrap_or(20)).unwrap_or(20)) / 100.0),
-    };
+    let jitter = u32::try_from(jitter.unwrap_or(20)).unwrap_or(20);
+    let all = [
+        ("cbr", Gaps::Jitter(0.0)),
+        ("jitter", Gaps::Jitter(f64::from(jitter) / 100.0)),
+        ("poisson", Gaps::Poisson),
+    ];
+    let gaps = table.take("gaps").and_then(|e| e.word("gaps", &all, problems));
+    let gaps = gaps.unwrap_or(all[1].1);
     let case = table.take("case").and_then(|e| e.text("case", "a word", problems)).unwrap_or("");
     let tree_words = chosen(table.take("tree"), case, problems);
     let widths = numbers(tree_words, "tree", problems);

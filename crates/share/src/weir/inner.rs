@@ -49,7 +49,7 @@ impl Inner {
             let level = self.step(budget - fixed);
             // never much below what an even split would give
             let safe = u128::from(level + level / 128) * u128::from(weight);
-            let is_low = safe < u128::from(budget) << POINT;
+            let is_low = safe < u128::from(budget << POINT);
             self.sums.level = if is_low { even(budget, weight) } else { Packed::new(level) };
         }
     }
@@ -122,6 +122,6 @@ impl Inner {
 
 /// The level of an even split.
 fn even(budget: u64, weight: u32) -> Packed {
-    let level = (u128::from(budget) << POINT) / u128::from(weight.max(1));
-    Packed::new(narrow(level))
+    // a budget is less than 2^44
+    Packed::new((budget << POINT) / u64::from(weight.max(1)))
 }

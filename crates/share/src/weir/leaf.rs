@@ -162,10 +162,9 @@ impl Leaf {
     /// Gives the credit of `gap` ns at `share`; `depth` ns of it are kept at most.
     pub(super) fn earn(&mut self, gap: u64, share: u64, depth: u64, len: u32) {
         let most = depth_of(share, depth, len);
-        let earned = u128::from(share) * u128::from(gap.min(PAUSE));
-        let earned = i64::try_from(earned).unwrap_or(MOST_CREDIT).min(MOST_CREDIT);
-        self.credit = (self.credit + earned).min(most);
-        let small = self.small.saturating_add(earned.unsigned_abs());
+        let earned = share.saturating_mul(gap.min(PAUSE)).min(MOST_CREDIT.unsigned_abs());
+        self.credit = self.credit.saturating_add_unsigned(earned).min(most);
+        let small = self.small.saturating_add(earned);
         self.small = small.min(burst(len).unsigned_abs());
     }
 
@@ -186,8 +185,8 @@ pub(super) fn burst(len: u32) -> i64 {
 
 /// How much credit may be saved: `depth` ns of the share, a burst at least.
 pub(super) fn depth_of(share: u64, depth: u64, len: u32) -> i64 {
-    let most = i64::try_from(u128::from(share) * u128::from(depth)).unwrap_or(MOST_CREDIT);
-    most.clamp(burst(len), MOST_CREDIT)
+    let most = share.saturating_mul(depth).min(MOST_CREDIT.unsigned_abs());
+    i64::try_from(most).unwrap_or(MOST_CREDIT).max(burst(len))
 }
 
 /// What a packet costs.

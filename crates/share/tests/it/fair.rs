@@ -158,3 +158,32 @@ fn a_limit_is_kept_at_any_load() {
         }
     }
 }
+
+#[test]
+fn bursts_of_many_slow_leaves_build_no_long_queue() {
+    // sixteen packets of credit for each of 4096 leaves would be 54 ms of the link
+    let mut nodes = vec![Node::link(Rate::from_bps(10_000_000_000))];
+    nodes.extend((0..4_096).map(|_| Node::leaf(LINK, 1)));
+    let senders: Vec<_> = (1..=4_096)
+        .map(|at| {
+            let mut sender = steady(at, 15e9 / 4_096.0, 0.0, 0.4);
+            sender.gaps = crate::traffic::Gaps::Poisson;
+            sender
+        })
+        .collect();
+    let (mut weir, places) = Weir::new(&nodes, Options::SHORT).unwrap();
+    let mut packet = through(&mut weir, &places);
+    let (mut queue, mut last, mut longest) = (0.0_f64, 0, 0.0_f64);
+    let seen = windows(&senders, &[(0.2, 0.4)], 1, |now, node| {
+        queue = (queue - (now - last) as f64 * 10.0).max(0.0);
+        last = now;
+        let passes = packet(now, node);
+        queue += f64::from(u8::from(passes)) * 8_192.0;
+        if now > 200_000_000 {
+            longest = longest.max(queue / 1e10);
+        }
+        passes
+    });
+    let used = seen[0].passed.iter().sum::<f64>() / 0.2 / 1e10;
+    assert!(longest <= 0.002 && used >= 0.98, "{longest} s, {used}");
+}
