@@ -84,11 +84,6 @@ impl Window {
             (self.bytes, self.begun) = (0, now);
         }
     }
-
-    /// Begins again with this packet.
-    pub(crate) fn begin(&mut self, now: u64) {
-        (self.bytes, self.begun) = (0, now);
-    }
 }
 
 #[cfg(test)]

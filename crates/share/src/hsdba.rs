@@ -216,10 +216,7 @@ impl Hsdba {
     fn measure(&mut self, now: u64, place: Place, len: u32) {
         let (window, idle) = (self.options.window.ns(), self.options.idle.ns());
         let known = self.known(place);
-        if window > 0 && !known.is_active && known.window.rate > 0 {
-            // the pause says nothing of how fast it goes on: what was known holds for a window
-            known.window.begin(now);
-        } else if window > 0 {
+        if window > 0 {
             known.window.count(now, len, window);
         } else {
             let gap = now.saturating_sub(known.last);

@@ -147,6 +147,7 @@ pub(crate) fn law(table: &mut Table<'_>, problems: &mut Problems) -> Option<Enfo
         let options = hsdba::Options { silence, ..hsdba::Options::default() };
         Enforce::Law(Law::Hsdba(options))
     };
+    let average = hsdba::Options { window: Span::ZERO, ..hsdba::Options::default() };
     let printed = hsdba::Options { reading: hsdba::Reading::Printed, ..hsdba::Options::default() };
     let words = [
         ("weir", Enforce::Law(Law::Weir(Options::SHORT))),
@@ -155,6 +156,7 @@ pub(crate) fn law(table: &mut Table<'_>, problems: &mut Problems) -> Option<Enfo
         ("hsdba-timeout", by(hsdba::Silence::Timeout)),
         ("hsdba-hybrid", by(hsdba::Silence::Hybrid)),
         ("hsdba-sweep", by(hsdba::Silence::Sweep)),
+        ("hsdba-average", Enforce::Law(Law::Hsdba(average))),
         ("hsdba-printed", Enforce::Law(Law::Hsdba(printed))),
         ("hcsfq", Enforce::Law(Law::Hcsfq(constant.unwrap_or(Span::from_ms(2)), 1))),
         ("ahab", Enforce::Law(Law::Ahab(ahab::Options::default()))),
