@@ -7,11 +7,13 @@ mod capture;
 mod engine;
 mod packet;
 mod policy;
+mod share;
 
 pub use capture::capture;
 pub use engine::engine;
 pub use packet::{packet, words};
 pub use policy::{policy, subscribers};
+pub use share::share;
 
 /// A target: its name, which is also that of its folder of seeds, and its function.
 pub type Target = (&'static str, fn(&[u8]));
@@ -24,4 +26,5 @@ pub const TARGETS: &[Target] = &[
     ("subscribers", subscribers),
     ("capture", capture),
     ("engine", engine),
+    ("share", share),
 ];
