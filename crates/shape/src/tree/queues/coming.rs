@@ -41,14 +41,15 @@ impl Queues {
         let (place, was_silent) = (queue.turn.place, queue.chain.is_empty());
         let may_be_calm = bytes <= calm::LARGEST && kept.by_flow && care.sessions.is_none();
         let is_calm = may_be_calm && queue.is_calm(now, bytes);
+        let is_calm = is_calm && self.crowds[number as usize].lets_go_first(bytes);
         if place == Place::Off && !self.begins(now, id, number, kept, label, is_calm) {
             return Err(Reason::QueueFull);
         }
         if place == Place::Old && was_silent {
             self.returns(number, id, is_calm);
         }
-        if is_calm && label.kind.is_udp() {
-            self.queues[id].spare(bytes);
+        if is_calm {
+            self.spare(id, bytes);
         }
         let mut lost = None;
         if node.is_full(bytes) {
