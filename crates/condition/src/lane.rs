@@ -41,9 +41,13 @@ const COUNT: u64 = 2_000_000;
 impl Lane {
     pub(crate) fn tell(&mut self, leaf: &Leaf) {
         let rate = leaf.rate.bps().max(1_000);
-        let is_new = self.told == 0 || self.base != rate || self.fixed != leaf.fixed;
-        if is_new {
-            *self = Lane { base: rate, rate, fixed: leaf.fixed, ..Lane::default() };
+        if self.told == 0 {
+            // another leaf had this number once; nobody is counted as one of this
+            let round = next(self.round);
+            *self = Lane { round, ..Lane::default() };
+        }
+        if self.base != rate || self.fixed != leaf.fixed {
+            (self.base, self.rate, self.fixed) = (rate, rate, leaf.fixed);
             self.divide();
         }
         self.told = leaf.told;
@@ -65,12 +69,11 @@ impl Lane {
     #[inline]
     fn count(&mut self, at: u32, counted: &mut u8) {
         let since = u64::from(at.wrapping_sub(self.counted_at));
-        if self.round == 0 || since >= COUNT && since >= 4 * self.turn_time() {
-            self.sessions_before = if self.round == 0 { 0 } else { self.sessions };
+        if since >= COUNT && since >= 4 * self.turn_time() {
+            self.sessions_before = self.sessions;
             self.sessions = 0;
             self.counted_at = at;
-            // 0 is for connections that were never counted
-            self.round = self.round.checked_add(1).unwrap_or(1);
+            self.round = next(self.round);
             self.divide();
         }
         if *counted != self.round {
@@ -84,7 +87,7 @@ impl Lane {
 
     /// A connection has no more to send.
     pub(crate) fn ended(&mut self, counted: &mut u8) {
-        if *counted == self.round && self.round != 0 {
+        if *counted == self.round {
             self.sessions = self.sessions.saturating_sub(1);
             self.sessions_before = self.sessions_before.saturating_sub(1);
             *counted = 0;
@@ -101,7 +104,7 @@ impl Lane {
             if self.least > 0 {
                 self.rate = self.rate - self.rate / 4 + measured / 4;
             } else if measured >= self.rate / 4 * 3 {
-                self.rate += self.rate / 8;
+                self.rate = self.rate.saturating_add(self.rate / 8);
             }
             self.rate = self.rate.clamp(self.base / 64 + 1, self.base.saturating_mul(4));
             self.divide();
@@ -122,6 +125,12 @@ impl Lane {
     #[inline]
     pub(crate) const fn each(&self) -> u64 {
         self.each
+    }
+
+    /// The same, for who explains.
+    #[must_use]
+    pub const fn share(&self) -> Rate {
+        Rate::from_bps(self.each)
     }
 
     /// What all connections have together.
@@ -146,4 +155,9 @@ impl Lane {
         let sessions = u64::from(self.sessions()) + 1;
         self.frame_time().saturating_mul(sessions.max(4))
     }
+}
+
+/// The round after this one; 0 is for connections that were never counted.
+const fn next(round: u8) -> u8 {
+    if round == u8::MAX { 1 } else { round + 1 }
 }

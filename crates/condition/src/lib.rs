@@ -9,6 +9,7 @@ mod lane;
 mod pacing;
 mod segment;
 mod told;
+mod turn;
 mod window;
 
 pub use conditioner::{Conditioner, Counters, Fate};

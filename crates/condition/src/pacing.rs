@@ -15,16 +15,17 @@ const SYN_ANSWER: u64 = 900_000;
 /// How many microseconds from `at` on an acknowledgement of `fresh` bytes waits, and the moment
 /// from which the next one counts.
 pub(crate) fn wait(at: u32, paced: u32, fresh: u32, rate: u64, round_trip: u32) -> (u32, u32) {
-    let rate = rate + rate / FASTER;
+    let rate = rate.saturating_add(rate / FASTER);
     let apart = u64::from(fresh) * 8_000_000 / rate.max(1);
     let apart = u32::try_from(apart).unwrap_or(LONGEST).min(LONGEST);
     let due = paced.wrapping_add(apart);
-    let ahead = due.wrapping_sub(at).cast_signed();
-    if ahead <= SHORTEST.cast_signed() {
+    let ahead = due.wrapping_sub(at);
+    // what seems to lie farther ahead than anything can is the past of a clock that came around
+    if ahead <= SHORTEST || ahead > 2 * LONGEST {
         // a sender that was late is not owed what it did not use
-        return (0, if ahead < 0 { at } else { due });
+        return (0, if ahead <= SHORTEST { due } else { at });
     }
-    let wait = ahead.unsigned_abs().min(round_trip.min(LONGEST));
+    let wait = ahead.min(round_trip.min(LONGEST));
     (wait, at.wrapping_add(wait))
 }
 

@@ -9,14 +9,16 @@ use crate::segment::{Segment, is_after};
 
 /// Segments that wait in the box or stand still at the receiver, beyond what is on its way.
 const SLACK: u64 = 2;
-/// A segment where nobody said how large.
-const USUAL_MSS: u16 = 1_460;
+/// A segment where nobody said how large (RFC 9293, section 3.7.1).
+const USUAL_MSS: u16 = 536;
+/// None is smaller, whatever somebody says: every host takes a packet of 68 bytes (RFC 791).
+const SMALLEST_MSS: u16 = 28;
 
 /// Bytes that may be under way at `rate` bits per second, where the shortest round trip and the
 /// last one took so many microseconds. It grows no faster than the sender learns that its
 /// segments take longer: by no more than what the leaf carries in two of the last round trips.
 pub(crate) fn target(rate: u64, shortest: u32, last: u32, mss: u16, least: u8) -> u32 {
-    let mss = u64::from(if mss == 0 { USUAL_MSS } else { mss });
+    let mss = u64::from(if mss == 0 { USUAL_MSS } else { mss.max(SMALLEST_MSS) });
     let carried = |time: u32| rate.saturating_mul(u64::from(time)) / 8_000_000;
     let wanted = (carried(shortest).div_ceil(mss) + SLACK).max(u64::from(least));
     let learnt = (2 * carried(last) / mss).max(SLACK);
@@ -33,12 +35,7 @@ pub(crate) fn size(
     shift: u8,
     target: u32,
 ) -> bool {
-    let theirs = u32::from(segment.window) << shift;
-    let their_edge = segment.ack.wrapping_add(theirs);
-    // a closed window is the receiver's own business, and so is one it takes back
-    if shift == NO_SCALE || theirs == 0 {
-        return false;
-    }
+    let Some(their_edge) = edge(segment, shift) else { return false };
     let wanted = segment.ack.wrapping_add(target);
     let wanted = match half.known_edge() {
         Some(edge) if is_after(edge, wanted) => edge,
@@ -48,11 +45,23 @@ pub(crate) fn size(
         half.grant(their_edge);
         return false;
     }
-    let field = wanted.wrapping_sub(segment.ack).div_ceil(1 << shift).max(1);
-    let Ok(field) = u16::try_from(field) else {
-        half.grant(their_edge);
-        return false;
-    };
+    // their own window is larger, so that this fits where it stood
+    let field = wanted.wrapping_sub(segment.ack).div_ceil(1 << shift);
+    let field = u16::try_from(field).unwrap_or(segment.window);
     half.grant(segment.ack.wrapping_add(u32::from(field) << shift));
     field < segment.window && edit::set_tcp_window(bytes, headers, field)
+}
+
+/// Lets a window through as it is; the sender knows it then.
+pub(crate) fn pass(half: &mut Half, segment: &Segment, shift: u8) {
+    if let Some(edge) = edge(segment, shift) {
+        half.grant(edge);
+    }
+}
+
+/// The right edge that a segment tells, unless it closes the window: that is the receiver's own
+/// business.
+fn edge(segment: &Segment, shift: u8) -> Option<u32> {
+    let is_open = shift != NO_SCALE && segment.window != 0;
+    is_open.then(|| segment.ack.wrapping_add(u32::from(segment.window) << shift))
 }
