@@ -29,6 +29,11 @@ pub(crate) fn wait(at: u32, paced: u32, fresh: u32, rate: u64, round_trip: u32) 
     (wait, at.wrapping_add(wait))
 }
 
+/// When the last acknowledgement of one that has none yet was let go.
+pub(crate) const fn long_before(at: u32) -> u32 {
+    at.wrapping_sub(LONGEST)
+}
+
 /// How long after its SYN a SYN-ACK should pass, in microseconds, where a connection waits so long
 /// for its turn. A host's first timeout is three of the round trip that it saw.
 pub(crate) fn syn_answer(turn: u64) -> u32 {

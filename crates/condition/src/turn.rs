@@ -89,9 +89,11 @@ impl Turn<'_> {
             self.counters.left_alone += 1;
             return Fate::Pass;
         }
-        let again = connection.halves[mine].next == self.segment.end();
-        let goes_on = is_answer || again && connection.state == State::Opening;
-        if !goes_on {
+        // the same again, or both sides open at once
+        let half = &connection.halves[mine];
+        let fits = !half.has_begun() || half.next == self.segment.end();
+        let goes_on = connection.state == State::Opening && fits;
+        if !is_answer && !goes_on {
             connection.begins_anew(State::Opening);
         }
         connection.halves[mine].leaf = self.label.leaf;
@@ -116,6 +118,7 @@ impl Turn<'_> {
             let both = scales.iter().all(|&scale| scale != NO_SCALE);
             for (half, scale) in connection.halves.iter_mut().zip(scales) {
                 half.scale = if both { scale } else { 0 };
+                half.paced = pacing::long_before(self.at);
             }
             connection.state = State::Open;
         }
