@@ -59,9 +59,7 @@ pub(crate) fn pass(half: &mut Half, segment: &Segment, shift: u8) {
     }
 }
 
-/// The right edge that a segment tells, unless it closes the window: that is the receiver's own
-/// business.
+/// The right edge that a segment tells, if it is known how.
 fn edge(segment: &Segment, shift: u8) -> Option<u32> {
-    let is_open = shift != NO_SCALE && segment.window != 0;
-    is_open.then(|| segment.ack.wrapping_add(u32::from(segment.window) << shift))
+    (shift != NO_SCALE).then(|| segment.ack.wrapping_add(u32::from(segment.window) << shift))
 }

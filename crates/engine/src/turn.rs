@@ -90,23 +90,31 @@ impl Engine {
         };
         // those before it that it must not overtake
         self.let_go(now, now);
-        if let Some(frame) = frame {
-            self.queue(now, frame, label);
+        let Some(frame) = frame else { return };
+        if self.trees[label.side.other() as usize].leaf_of(&label) == label.leaf {
+            return self.queue(now, frame, label);
         }
+        // they wait in another leaf, where rules of before had sent them
+        self.ledger.judged(label.side, label.leaf, frame.len(), Verdict::Hold);
+        self.take_up(now, frame, label);
     }
 
     /// Segments whose moment comes by `due` join their queues.
     pub(crate) fn let_go(&mut self, due: Instant, now: Instant) {
-        while let Some((frame, mut label)) = self.conditioner.take(due) {
-            let leaf = self.trees[label.side.other() as usize].leaf_of(&label);
-            if leaf != label.leaf {
-                self.ledger.moved(label.side, label.leaf, leaf, frame.len());
-                label.leaf = leaf;
-            }
-            // held until now, and held again in its queue
-            self.ledger.taken_up(label.side, leaf, frame.len());
-            self.queue(now, frame, label);
+        while let Some((frame, label)) = self.conditioner.take(due) {
+            self.take_up(now, frame, label);
         }
+    }
+
+    /// One that was held until now is held again in its queue.
+    fn take_up(&mut self, now: Instant, frame: Frame, mut label: Label) {
+        let leaf = self.trees[label.side.other() as usize].leaf_of(&label);
+        if leaf != label.leaf {
+            self.ledger.moved(label.side, label.leaf, leaf, frame.len());
+            label.leaf = leaf;
+        }
+        self.ledger.taken_up(label.side, leaf, frame.len());
+        self.queue(now, frame, label);
     }
 
     /// Fills `out` with the frames that may leave through the port of `side` at `now`; the caller
