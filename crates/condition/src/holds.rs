@@ -197,3 +197,130 @@ impl Holds {
         self.places.len() - 1 - self.free.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use weir_packet::{Headers, Pool, Side};
+
+    use super::*;
+
+    struct World {
+        holds: Holds,
+        pool: Pool,
+        halves: Vec<Half>,
+    }
+
+    impl World {
+        fn new(places: usize, halves: usize) -> World {
+            let pool = Pool::new(places + 1, 64);
+            World { holds: Holds::new(places), pool, halves: vec![Half::default(); halves] }
+        }
+
+        /// Buffer `frame` of `half` waits until `ms`; returns the number of its buffer.
+        fn hold(&mut self, half: usize, ms: u64) -> Option<u32> {
+            let frame = self.pool.take()?;
+            let (index, label) = (frame.index(), Label::new(Side::Lan, &Headers::EMPTY));
+            let label = Label { host: u32::try_from(half).unwrap_or(0), ..label };
+            let due = Instant::from_ns(ms * 1_000_000);
+            match self.holds.hold(frame, label, due, &mut self.halves[half], 0) {
+                Ok(()) => Some(index),
+                Err(frame) => {
+                    self.pool.give(frame);
+                    None
+                }
+            }
+        }
+
+        fn take(&mut self, ms: u64) -> Option<u32> {
+            let (now, halves) = (Instant::from_ns(ms * 1_000_000), &mut self.halves);
+            let (frame, _) = self.holds.take(now, |label, _, next| {
+                let half = &mut halves[label.host as usize];
+                half.first_held = next;
+                half.last_held = if next == 0 { 0 } else { half.last_held };
+            })?;
+            let index = frame.index();
+            self.pool.give(frame);
+            Some(index)
+        }
+    }
+
+    #[test]
+    fn the_earliest_moment_goes_first_and_who_came_first_among_equals() {
+        let mut world = World::new(8, 4);
+        let [d, a, b, c] = [(0, 9), (1, 3), (2, 3), (3, 5)].map(|(h, ms)| world.hold(h, ms));
+        assert_eq!(world.holds.next_at(), Some(Instant::from_ns(3_000_000)));
+        assert_eq!(world.take(2), None);
+        assert_eq!([world.take(9), world.take(9), world.take(9), world.take(9)], [a, b, c, d]);
+        assert_eq!((world.holds.next_at(), world.holds.len()), (None, 0));
+    }
+
+    #[test]
+    fn within_a_connection_nobody_overtakes_although_due_before() {
+        let mut world = World::new(8, 2);
+        let [a, b] = [5, 1].map(|ms| world.hold(0, ms));
+        let c = world.hold(1, 3);
+        assert_eq!(world.take(4), c);
+        assert_eq!([world.take(4), world.take(5), world.take(5)], [None, a, b]);
+    }
+
+    #[test]
+    fn what_is_let_go_early_leaves_in_order_and_wakes_nobody_later() {
+        let mut world = World::new(8, 3);
+        let [a, b] = [5, 6].map(|ms| world.hold(0, ms));
+        let [c, d] = [7, 8].map(|ms| world.hold(1, ms));
+        let e = world.hold(2, 9);
+        world.holds.flush(&mut world.halves[1]);
+        world.holds.flush(&mut world.halves[0]);
+        let left = [0; 4].map(|now| world.take(now));
+        assert_eq!(left, [c, d, a, b]);
+        assert_eq!(world.holds.next_at(), Some(Instant::from_ns(9_000_000)));
+        assert_eq!([world.take(8), world.take(9)], [None, e]);
+    }
+
+    #[test]
+    fn a_full_table_says_so_and_has_room_again() {
+        let mut world = World::new(2, 1);
+        assert!(world.hold(0, 1).is_some() && world.hold(0, 2).is_some());
+        assert!(!world.holds.has_room() && world.hold(0, 3).is_none());
+        assert!(world.take(1).is_some() && world.holds.has_room());
+        assert!(world.hold(0, 3).is_some());
+    }
+
+    /// Against a list that is searched: many connections, let go early now and then.
+    #[test]
+    fn whatever_happens_it_leaves_as_from_a_sorted_list() {
+        let mut world = World::new(64, 16);
+        let (mut model, mut random, mut now) = (Vec::<(u64, u32, usize)>::new(), 7u64, 0);
+        for _ in 0..20_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let half = usize::try_from(random >> 60).unwrap_or(0);
+            let ms = now + (random >> 50) % 40;
+            match (random >> 40) % 8 {
+                0..=4 => {
+                    // as the stage does it: not before the one in front of it
+                    let front = model.iter().filter(|m| m.2 == half).map(|m| m.0).max();
+                    let ms = ms.max(front.unwrap_or(0));
+                    model.extend(world.hold(half, ms).map(|index| (ms, index, half)));
+                }
+                5 => {
+                    world.holds.flush(&mut world.halves[half]);
+                    let early: Vec<_> = model.extract_if(.., |m| m.2 == half).collect();
+                    for (_, index, _) in early {
+                        assert_eq!(world.take(now), Some(index));
+                    }
+                }
+                _ => {
+                    now += 1;
+                    while let Some(index) = world.take(now) {
+                        let earliest = model.iter().map(|m| m.0).min().expect("one waited");
+                        let at = model.iter().position(|m| m.1 == index).expect("it waited");
+                        assert!(model[at].0 == earliest && earliest <= now);
+                        model.remove(at);
+                    }
+                    assert!(model.iter().all(|m| m.0 > now), "somebody should have left");
+                }
+            }
+            assert_eq!(world.holds.len(), model.len());
+        }
+    }
+}

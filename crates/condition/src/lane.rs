@@ -161,3 +161,115 @@ impl Lane {
 const fn next(round: u8) -> u8 {
     if round == u8::MAX { 1 } else { round + 1 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lane(bps: u64, fixed: bool) -> Lane {
+        let mut lane = Lane::default();
+        lane.tell(&Leaf { number: 1, told: 1, rate: Rate::from_bps(bps), fixed });
+        lane
+    }
+
+    /// Frames of 1 000 bytes arrive as fast as `arrives` while `drains` leave, for so many seconds.
+    fn run(lane: &mut Lane, arrives: u64, drains: u64, secs: u64) {
+        let (mut waiting, mut counted, mut drained) = (0u64, 0, 0);
+        let apart = 8_000_000_000 / arrives;
+        for n in 1..=secs * 1_000_000 / apart {
+            let at = n * apart;
+            waiting = waiting.saturating_sub((at - drained) * drains / 8_000_000);
+            drained = at;
+            let [at, waiting_now] = [at, waiting].map(|n| u32::try_from(n).expect("is small"));
+            lane.came(at, 1_000, waiting_now, &mut counted);
+            waiting += 1_000;
+        }
+    }
+
+    #[test]
+    fn under_backlog_the_rate_is_what_leaves() {
+        let mut lane = lane(1_000_000, false);
+        run(&mut lane, 400_000, 300_000, 20);
+        let found = lane.rate().bps();
+        assert!((290_000..=310_000).contains(&found), "{found}");
+    }
+
+    #[test]
+    fn without_backlog_more_is_tried_up_to_four_times() {
+        let mut lane = lane(100_000, false);
+        run(&mut lane, 300_000, 1_000_000, 20);
+        // it carries 300 000, and three quarters of the rate are tried higher
+        let found = lane.rate().bps();
+        assert!((300_000..=400_000).contains(&found), "{found}");
+        run(&mut lane, 2_000_000, 10_000_000, 20);
+        assert_eq!(lane.rate().bps(), 400_000);
+    }
+
+    #[test]
+    fn one_that_is_hardly_used_keeps_its_rate() {
+        let mut lane = lane(1_000_000, false);
+        run(&mut lane, 100_000, 1_000_000, 20);
+        assert_eq!(lane.rate().bps(), 1_000_000);
+    }
+
+    #[test]
+    fn a_rate_that_was_said_stays() {
+        let mut lane = lane(1_000_000, true);
+        run(&mut lane, 400_000, 300_000, 20);
+        assert_eq!(lane.rate().bps(), 1_000_000);
+    }
+
+    #[test]
+    fn connections_that_send_share_it_and_those_that_ended_do_not() {
+        let mut lane = lane(1_000_000, true);
+        let mut counted = [0u8; 5];
+        for counted in &mut counted {
+            lane.came(10, 1_000, 0, counted);
+            lane.came(20, 1_000, 0, counted);
+        }
+        assert_eq!((lane.sessions(), lane.share().bps()), (5, 200_000));
+        lane.ended(&mut counted[0]);
+        lane.ended(&mut counted[0]);
+        assert_eq!((lane.sessions(), lane.share().bps()), (4, 250_000));
+        // one goes on alone: the others are believed for one more round
+        for round in 1..=3 {
+            lane.came(round * 2_000_000 + 20, 1_000, 0, &mut counted[4]);
+            assert_eq!(lane.sessions(), if round == 1 { 4 } else { 1 }, "round {round}");
+        }
+        // counted before and again: the end of one takes it out of both
+        lane.came(9_000_000, 1_000, 0, &mut counted[3]);
+        lane.came(9_000_001, 1_000, 0, &mut counted[4]);
+        lane.came(11_100_000, 1_000, 0, &mut counted[3]);
+        lane.ended(&mut counted[3]);
+        assert_eq!(lane.sessions(), 1);
+    }
+
+    #[test]
+    fn another_rate_keeps_the_count_and_another_leaf_does_not() {
+        let mut lane = lane(1_000_000, false);
+        let mut counted = [0u8; 3];
+        counted.iter_mut().for_each(|counted| lane.came(10, 1_000, 0, counted));
+        let leaf = |told, bps| Leaf { number: 1, told, rate: Rate::from_bps(bps), fixed: false };
+        lane.tell(&leaf(2, 600_000));
+        assert_eq!((lane.sessions(), lane.share().bps()), (3, 200_000));
+        lane.tell(&leaf(0, 600_000));
+        lane.tell(&leaf(1, 600_000));
+        assert_eq!(lane.sessions(), 1);
+        counted.iter_mut().for_each(|counted| lane.came(20, 1_000, 0, counted));
+        assert_eq!(lane.sessions(), 3);
+    }
+
+    #[test]
+    fn no_rate_and_no_time_panics() {
+        for bps in [0, 1, 1_000, u64::MAX / 2, u64::MAX] {
+            let mut lane = lane(bps, false);
+            let mut counted = 0;
+            for (at, waiting) in [(0, 0), (u32::MAX, u32::MAX), (7, 0), (1 << 31, 5), (3, 1)] {
+                lane.came(at, u32::MAX, waiting, &mut counted);
+                lane.came(at.wrapping_add(1), u32::MAX, waiting, &mut counted);
+                lane.ended(&mut counted);
+                assert!(lane.each() > 0 && lane.turn_of_a_new_one() > 0 || bps > 1_000);
+            }
+        }
+    }
+}

@@ -97,7 +97,7 @@ impl Turn<'_> {
             connection.begins_anew(State::Opening);
         }
         connection.halves[mine].leaf = self.label.leaf;
-        connection.halves[mine].sent(self.at, &self.segment);
+        let is_repeated = connection.halves[mine].sent(self.at, &self.segment);
         let mss = self.clamp(opening);
         let connection = &mut *self.connection;
         let half = &mut connection.halves[theirs];
@@ -125,7 +125,11 @@ impl Turn<'_> {
         connection.halves[theirs].answered(self.at, &self.segment);
         // the window of a SYN is never shifted
         self.size(0);
-        self.wait_for_a_turn()
+        match is_repeated {
+            // the other side may have the first one already and go on
+            true => Fate::Pass,
+            false => self.wait_for_a_turn(),
+        }
     }
 
     /// Makes the segments smaller that the other side may send; returns how large they are.

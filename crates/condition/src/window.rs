@@ -63,3 +63,35 @@ pub(crate) fn pass(half: &mut Half, segment: &Segment, shift: u8) {
 fn edge(segment: &Segment, shift: u8) -> Option<u32> {
     (shift != NO_SCALE).then(|| segment.ack.wrapping_add(u32::from(segment.window) << shift))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_rate_carries_and_two_segments() {
+        // 1 Mbit/s and 80 ms: 10 000 bytes are 6.8 segments
+        assert_eq!(target(1_000_000, 80_000, 80_000, 1_460, 4), 9 * 1_460);
+        assert_eq!(target(1_000_000, 1, 1_000_000, 1_460, 4), 4 * 1_460);
+        assert_eq!(target(1_000_000, 1, 1_000_000, 1_460, 0), 2 * 1_460);
+    }
+
+    #[test]
+    fn it_grows_with_the_last_round_trip() {
+        let with = |last: u32| target(1_000_000, 80_000, last, 1_000, 4) / 1_000;
+        assert_eq!([with(0), with(8_000), with(20_000), with(48_000)], [2, 2, 5, 12]);
+        assert_eq!(with(u32::MAX), 12);
+    }
+
+    #[test]
+    fn segments_nobody_named_and_tiny_ones_have_a_size() {
+        assert_eq!(target(1_000, 0, 0, 0, 0), 2 * 536);
+        assert_eq!(target(1_000, 0, 0, 1, 0), 2 * 28);
+    }
+
+    #[test]
+    fn no_rate_and_no_time_is_too_large() {
+        assert_eq!(target(u64::MAX, u32::MAX, u32::MAX, u16::MAX, 255), 1 << 30);
+        assert_eq!(target(0, u32::MAX, u32::MAX, 1_000, 4), 2_000);
+    }
+}
