@@ -4,11 +4,13 @@
 #![forbid(unsafe_code)]
 
 mod capture;
+mod condition;
 mod engine;
 mod packet;
 mod policy;
 
 pub use capture::capture;
+pub use condition::condition;
 pub use engine::engine;
 pub use packet::{packet, words};
 pub use policy::{policy, subscribers};
@@ -24,4 +26,5 @@ pub const TARGETS: &[Target] = &[
     ("subscribers", subscribers),
     ("capture", capture),
     ("engine", engine),
+    ("condition", condition),
 ];

@@ -47,8 +47,8 @@ pub struct Conditioner {
     lanes: [Vec<Box<[Lane]>>; 2],
     memory: Option<Box<Memory>>,
     counters: Counters,
-    /// Whether no leaf asks for anything.
-    idle: bool,
+    /// Whether a leaf asks for anything.
+    is_asked: bool,
     /// How often somebody asked after a while in which nobody did.
     watch: u16,
 }
@@ -59,14 +59,14 @@ impl Conditioner {
     #[must_use]
     pub fn new(numbers: usize) -> Conditioner {
         let pieces = || Vec::with_capacity(numbers.div_ceil(CHUNK));
-        Conditioner { lanes: [pieces(), pieces()], idle: true, ..Conditioner::default() }
+        Conditioner { lanes: [pieces(), pieces()], ..Conditioner::default() }
     }
 
     /// Whether no connection is treated and none waits: nothing needs to be asked then.
     #[inline]
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.idle
+        !self.is_asked
     }
 
     /// What a segment becomes, which may be changed: its window and its segment size. `waiting`
@@ -159,8 +159,8 @@ impl Conditioner {
         if edit.memory.is_some() && self.memory.is_none() {
             self.memory = edit.memory.take();
         }
-        let was_idle = std::mem::replace(&mut self.idle, self.told.len() <= 1);
-        if was_idle && !self.idle {
+        let was_asked = std::mem::replace(&mut self.is_asked, self.told.len() > 1);
+        if self.is_asked && !was_asked {
             // what connections said meanwhile nobody heard
             self.watch = self.watch.wrapping_add(1);
         }
@@ -203,4 +203,58 @@ impl Conditioner {
 #[expect(clippy::cast_possible_truncation, reason = "differences are what counts")]
 const fn micros(now: Instant) -> u32 {
     (now.ns() / 1_000) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_units::Rate;
+
+    use super::*;
+    use crate::told::{Leaf, Spec};
+
+    fn spec(numbers: &[u32]) -> Spec {
+        let rate = Rate::from_bps(64_000);
+        let leaf = |&number: &u32| Leaf { number, told: 1, rate, fixed: false };
+        let leaves = [numbers.iter().map(leaf).collect(), vec![]];
+        Spec { told: vec![Told::default(), Told { window: true, ..Told::default() }], leaves }
+    }
+
+    fn treated(conditioner: &Conditioner) -> Vec<u32> {
+        let numbers = 0..10_000;
+        numbers.filter(|&number| conditioner.lane(Side::Lan, number).is_some()).collect()
+    }
+
+    #[test]
+    fn leaves_of_every_number_are_told_and_those_beyond_the_room_are_not() {
+        let mut conditioner = Conditioner::new(5 * CHUNK);
+        let policies: [&[u32]; 5] = [
+            &[7, 1_023, 1_024, 3_500],
+            &[7],
+            &[7, 2_047, 2_048],
+            &[4_096, 5_119, 5_120, 9_999],
+            &[0, 5_000],
+        ];
+        let mut old = Spec::default();
+        for numbers in policies {
+            let new = spec(numbers);
+            conditioner.apply(&mut Edit::between(&old, &new, 8));
+            let fit: Vec<u32> = numbers.iter().copied().filter(|n| *n < 5_120).collect();
+            assert_eq!(treated(&conditioner), fit);
+            old = new;
+        }
+        assert!(!conditioner.is_idle());
+        conditioner.apply(&mut Edit::between(&old, &Spec::default(), 8));
+        assert!(conditioner.is_idle() && treated(&conditioner).is_empty());
+    }
+
+    #[test]
+    fn what_is_not_there_is_left_alone() {
+        let mut conditioner = Conditioner::default();
+        let headers = Headers::EMPTY;
+        let label = Label::new(Side::Lan, &headers);
+        assert!(conditioner.is_idle());
+        assert_eq!(conditioner.frame(Instant::ZERO, &mut [], &headers, &label, 0), Fate::Pass);
+        assert!(conditioner.take(Instant::ZERO).is_none() && conditioner.next_at().is_none());
+        conditioner.apply(&mut Edit::default());
+    }
 }

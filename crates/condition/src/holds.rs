@@ -252,6 +252,8 @@ mod tests {
         assert_eq!(world.take(2), None);
         assert_eq!([world.take(9), world.take(9), world.take(9), world.take(9)], [a, b, c, d]);
         assert_eq!((world.holds.next_at(), world.holds.len()), (None, 0));
+        let equals = [0, 1, 2, 3].map(|half| world.hold(half, 20));
+        assert_eq!([0; 4].map(|_| world.take(20)), equals);
     }
 
     #[test]
