@@ -69,6 +69,27 @@ impl Conditioner {
         !self.is_asked
     }
 
+    /// Looks at what frames that are about to come need. Called for all frames of a burst before the
+    /// first of them comes, it lets the processor fetch all of it at once.
+    #[inline]
+    pub fn expect(&self, side: Side, labels: &[Label]) {
+        let Some(memory) = self.memory.as_deref() else { return };
+        let (mine, theirs) = (side as usize, side.other() as usize);
+        let known = |label: &Label| memory.connections.get(label.flow.index as usize);
+        let mut touched = 0;
+        for label in labels {
+            // both lines of it
+            touched ^= known(label).map_or(0, |c| c.generation ^ c.halves[1].next);
+            touched ^= lane(&self.lanes[mine], label.leaf).map_or(0, Lane::peek);
+        }
+        for label in labels {
+            let leaf = known(label).map_or(0, |c| c.halves[theirs].leaf);
+            touched ^= lane(&self.lanes[theirs], leaf).map_or(0, Lane::peek);
+        }
+        // keeps the looks into the tables from being optimised away
+        std::hint::black_box(touched);
+    }
+
     /// What a segment becomes, which may be changed: its window and its segment size. `waiting`
     /// are the bytes in front of it in its leaf. Afterwards [`Conditioner::take`] may have frames
     /// that must go before it.
@@ -182,8 +203,14 @@ impl Conditioner {
     /// What a leaf gives its connections whose data come in from `side`.
     #[must_use]
     pub fn lane(&self, side: Side, leaf: u32) -> Option<&Lane> {
-        let piece = self.lanes[side as usize].get(leaf as usize / CHUNK)?;
-        piece.get(leaf as usize % CHUNK).filter(|lane| lane.told != 0)
+        lane(&self.lanes[side as usize], leaf).filter(|lane| lane.told != 0)
+    }
+
+    /// Bytes of memory that the connections take; those that wait have a table of their own, whose
+    /// size is the same for any number of connections.
+    #[must_use]
+    pub fn bytes_of_connections(&self) -> usize {
+        self.memory.as_ref().map_or(0, |memory| size_of_val(&*memory.connections))
     }
 
     /// What was done so far.
@@ -197,6 +224,11 @@ impl Conditioner {
     pub fn held(&self) -> usize {
         self.memory.as_ref().map_or(0, |memory| memory.holds.len())
     }
+}
+
+#[inline]
+fn lane(lanes: &[Box<[Lane]>], leaf: u32) -> Option<&Lane> {
+    lanes.get(leaf as usize / CHUNK)?.get(leaf as usize % CHUNK)
 }
 
 /// Time in microseconds, which comes around every 71 minutes: only differences are looked at.

@@ -133,6 +133,12 @@ impl Lane {
         Rate::from_bps(self.each)
     }
 
+    /// Something in it, to have it fetched.
+    #[inline]
+    pub(crate) const fn peek(&self) -> u32 {
+        self.since
+    }
+
     /// What all connections have together.
     #[must_use]
     pub const fn rate(&self) -> Rate {

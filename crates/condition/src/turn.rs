@@ -124,7 +124,9 @@ impl Turn<'_> {
         }
         connection.halves[theirs].answered(self.at, &self.segment);
         // the window of a SYN is never shifted
-        self.size(0);
+        let leaf = self.connection.halves[theirs].leaf;
+        let treated = told(self.told, &self.lanes[theirs], leaf);
+        self.size(0, &treated);
         match is_repeated {
             // the other side may have the first one already and go on
             true => Fate::Pass,
@@ -209,25 +211,23 @@ impl Turn<'_> {
             note_loss(half, &self.segment, had);
         }
         let shift = half.scale;
-        self.size(shift);
+        self.size(shift, &treated);
         if treated.pace_acks && fresh > 0 && self.segment.is_plain_ack() {
             return self.pace(fresh);
         }
         self.goes_on()
     }
 
-    fn size(&mut self, shift: u8) {
+    fn size(&mut self, shift: u8, treated: &Told) {
         let side = self.side ^ 1;
         let connection = &mut *self.connection;
-        let leaf = connection.halves[side].leaf;
-        let treated = told(self.told, &self.lanes[side], leaf);
         if !treated.window || connection.halves[side].is_released() {
             return window::pass(&mut connection.halves[side], &self.segment, shift);
         }
         let round_trip = connection.round_trip(side, treated.round_trip);
         let last = connection.last_round_trip(side);
-        let rate = lane(&mut self.lanes[side], leaf).map_or(0, |lane| lane.each());
         let half = &mut connection.halves[side];
+        let rate = lane(&mut self.lanes[side], half.leaf).map_or(0, |lane| lane.each());
         let target = window::target(rate, round_trip, last, half.mss, treated.least);
         let sized = window::size(self.bytes, self.headers, half, &self.segment, shift, target);
         self.counters.sized += u64::from(sized);

@@ -32,6 +32,9 @@ impl Engine {
 
         let tree = &mut self.trees[side.other() as usize];
         labels.iter().for_each(|label| tree.expect(label));
+        if !self.conditioner.is_idle() {
+            self.conditioner.expect(side, labels);
+        }
         for (at, frame) in burst.drain().enumerate() {
             let headers = self.scratch.headers[at];
             let mut label = self.scratch.labels[at];
