@@ -69,8 +69,8 @@ impl Conditioner {
         !self.is_asked
     }
 
-    /// Looks at what frames that are about to come need. Called for all frames of a burst before the
-    /// first of them comes, it lets the processor fetch all of it at once.
+    /// Looks at what frames that are about to come need. Called for all frames of a burst before
+    /// the first of them comes, it lets the processor fetch all of it at once.
     #[inline]
     pub fn expect(&self, side: Side, labels: &[Label]) {
         let Some(memory) = self.memory.as_deref() else { return };

@@ -36,16 +36,15 @@ impl Engine {
             self.conditioner.expect(side, labels);
         }
         for (at, frame) in burst.drain().enumerate() {
-            let headers = self.scratch.headers[at];
             let mut label = self.scratch.labels[at];
             label.leaf = self.trees[side.other() as usize].leaf_of(&label);
             self.ledger.received(side, label.leaf, frame.len());
-            if headers.fault == Some(Fault::Runt) {
+            if self.scratch.headers[at].fault == Some(Fault::Runt) {
                 self.lose(frame, &label, Reason::Runt);
             } else if self.conditioner.is_idle() {
                 self.queue(now, frame, label);
             } else {
-                self.steady(now, frame, &headers, label);
+                self.steady(now, frame, at, label);
             }
         }
     }
@@ -72,9 +71,11 @@ impl Engine {
         self.pool.give(frame);
     }
 
-    /// TCP is steadied: a segment may be changed, and may have to wait for its moment.
+    /// TCP is steadied: a segment may be changed, and may have to wait for its moment. `at` is its
+    /// place in the burst.
     #[inline(never)]
-    fn steady(&mut self, now: Instant, frame: Frame, headers: &Headers, label: Label) {
+    fn steady(&mut self, now: Instant, frame: Frame, at: usize, label: Label) {
+        let headers = &self.scratch.headers[at];
         let waiting = self.trees[label.side.other() as usize].waiting_in(label.leaf);
         let bytes = self.pool.bytes_mut(&frame);
         let fate = self.conditioner.frame(now, bytes, headers, &label, waiting);
