@@ -62,13 +62,17 @@ fn balance(engine: &Engine) {
 fn plan(choice: u8) -> Plan {
     let text = format!(
         "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"{0}mbit\"\nup = \"{0}mbit\"\n\
-         [class.\"/a\"]\nmatch = \"dscp ef\"\n[class.\"/h{1}\"]\nmatch = \"udp\"\n\
+         [class.\"/a\"]\nmatch = \"dscp ef\"\ndscp = {3}\n\
+         [class.\"/h{1}\"]\nmatch = \"udp\"\n\
          each = {{ by = \"lan-host\", count = 2, age = \"1ms\" }}\n\
+         police = {{ rate = \"{0}mbit\", peak-burst = \"2kb\", burst = \"2kb\", {4} }}\n\
          [class.\"/b\"]\nmatch = [\"tcp\", \"length 0-{2}\"]\n[class.\"/b/c\"]\n\
          match = {{ when = \"tcp\", bytes = {{ at = \"payload 0\", value = {choice} }} }}\n",
         u32::from(choice & 31) + 1,
         choice & 3,
         u32::from(choice) + 60,
+        choice & 63,
+        if choice & 32 == 0 { "excess = 12" } else { "colours = [10, 0, 14], aware = true" },
     );
     let reading = read(Source::new("p", text), &mut |_| Err(String::new())).expect("is text");
     reading.plans.into_iter().next().expect("the policy is right")

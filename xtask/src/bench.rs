@@ -5,7 +5,7 @@
 use crate::{Done, count, near, peers, shell};
 
 /// What `weir bench` can measure.
-const KNOWN: [&str; 3] = ["classify", "policy", "sched"];
+const KNOWN: [&str; 4] = ["classify", "police", "policy", "sched"];
 
 pub(crate) fn run(arguments: &[String]) -> Done {
     if arguments.first().is_some_and(|a| a == "--count") {

@@ -54,8 +54,8 @@ const COMMANDS: [Command; 7] = [
     },
     Command {
         name: "experiments",
-        arguments: "",
-        does: "every experiment at its size, and whether its claims hold",
+        arguments: "[--once | --snap]",
+        does: "every experiment; --once: with one seed; --snap: keep what they print",
         run: experiments::all,
     },
     Command {

@@ -5,6 +5,7 @@
 mod classify;
 mod condition;
 mod lab;
+mod police;
 mod policy;
 mod sched;
 
@@ -33,6 +34,8 @@ enum What {
     Condition(condition::Args),
     /// Who sends next: the tree of classes alone
     Sched(sched::Args),
+    /// Whether frames are within what was agreed: the policer alone
+    Police(police::Args),
     /// Reading and checking a policy with its table of subscribers
     Policy(policy::Args),
     /// The laboratory: how much faster than life, and frames a second
@@ -44,6 +47,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         What::Classify(args) => classify::run(args),
         What::Condition(args) => condition::run(args),
         What::Sched(args) => sched::run(args),
+        What::Police(args) => police::run(args),
         What::Policy(args) => policy::run(args),
         What::Lab(args) => lab::run(args),
     }
@@ -105,7 +109,7 @@ impl Figures {
             let Some((median, least)) = self.of(at) else { continue };
             let cells = [(*name).to_owned(), format!("{median:.1}"), format!("{least:.1}")];
             table.rows.push(cells.into());
-            metrics.insert((*name).to_owned(), Value::from((median * 10.0).round() / 10.0));
+            metrics.insert((*name).to_owned(), Value::from((median * 100.0).round() / 100.0));
         }
         let text = format!("{:#}\n", json!({ "metrics": metrics }));
         match json {

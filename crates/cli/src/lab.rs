@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_io::PcapWriter;
 use weir_lab::scenario::{self, Scenario};
-use weir_lab::{Outcome, library, outcome, run as runs, write, write_group};
+use weir_lab::{Expected, Outcome, library, outcome, run as runs, write, write_group};
 use weir_policy::Source;
 
 use crate::out::{Out, problem, say};
@@ -100,10 +100,11 @@ fn list() -> ExitCode {
     out.end()
 }
 
-/// A scenario with its name.
+/// A scenario with its name, and what is expected of it.
 struct Named {
     name: String,
     scenario: Scenario,
+    expected: Expected,
 }
 
 fn run_all(args: &Run) -> ExitCode {
@@ -127,11 +128,14 @@ fn run_all(args: &Run) -> ExitCode {
         ([only], false) => write(only),
         (all, _) => write_group(all),
     };
-    if let Some(folder) = &args.report {
-        let texts: Vec<String> = found.iter().map(|named| named.scenario.about.clone()).collect();
-        if let Err(why) = report::into(folder, &args.what, &outcomes, &texts) {
-            return problem(&why);
-        }
+    let opening = match show::opening(&args.what, &found) {
+        Ok(opening) => opening,
+        Err(why) => return problem(&why),
+    };
+    if let Some(folder) = &args.report
+        && let Err(why) = report::into(folder, (&args.what, &opening), &outcomes, &found)
+    {
+        return problem(&why);
     }
     let mut out = Out::new();
     match args.json.as_deref() {
@@ -142,7 +146,10 @@ fn run_all(args: &Run) -> ExitCode {
             {
                 return problem(&why);
             }
-            outcomes.iter().for_each(|outcome| show::outcome(&mut out, outcome));
+            show::tables(&mut out, &opening);
+            for (outcome, named) in outcomes.iter().zip(&found) {
+                show::outcome(&mut out, outcome, &named.expected);
+            }
         }
     }
     let end = out.end();
@@ -167,20 +174,21 @@ fn run_one(args: &Run, named: &Named) -> Result<Outcome, String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = args.threads.map_or(threads, |threads| threads as usize);
     let runs = runs::all(scenario, &profiles, seeds, threads, &progress(&named.name))?;
-    outcome::outcome(&named.name, scenario, &profiles, &runs, seeds)
+    outcome::outcome(&named.name, (scenario, &named.expected), &profiles, &runs, seeds)
 }
 
 /// Runs an experiment that the binary carries, prints what came out and writes its report.
 pub(crate) fn rehearse(name: &str, folder: &Path, out: &mut Out) -> Result<(), String> {
     let found = find(name).map_err(|_| format!("{name} is at fault"))?;
-    for Named { name, scenario } in &found {
+    for named in &found {
+        let Named { name, scenario, expected } = named;
         let profiles: Vec<usize> = (0..scenario.profiles.len()).collect();
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let seeds = scenario.seeds;
         let runs = runs::all(scenario, &profiles, seeds, threads, &progress(name))?;
-        let outcome = outcome::outcome(name, scenario, &profiles, &runs, seeds)?;
-        show::outcome(out, &outcome);
-        report::into(folder, name, &[outcome], std::slice::from_ref(&scenario.about))?;
+        let outcome = outcome::outcome(name, (scenario, expected), &profiles, &runs, seeds)?;
+        show::outcome(out, &outcome, expected);
+        report::into(folder, (name, &[]), &[outcome], std::slice::from_ref(named))?;
     }
     Ok(())
 }
@@ -208,7 +216,8 @@ fn find(what: &str) -> Result<Vec<Named>, ExitCode> {
     if !carried.is_empty() {
         let read = |e: library::Experiment| {
             let source = Source::new(e.name, e.scenario.to_owned());
-            read(e.name, source, &mut |_| Err("it is not carried".to_owned()))
+            let named = read(e.name, source, &mut |_| Err("it is not carried".to_owned()))?;
+            expecting(named, "expected.toml", e.expected)
         };
         return carried.into_iter().map(read).collect();
     }
@@ -231,7 +240,24 @@ fn find(what: &str) -> Result<Vec<Named>, ExitCode> {
         false => path.file_stem().map(|name| name.to_string_lossy().into_owned()),
     };
     let named = read(&short.unwrap_or_default(), Source::new(name, bytes), &mut load)?;
-    Ok(vec![named])
+    let beside = folder.join("expected.toml");
+    if !beside.exists() {
+        return Ok(vec![named]);
+    }
+    let text =
+        load("expected.toml").map_err(|why| problem(&format!("{}: {why}", beside.display())))?;
+    Ok(vec![expecting(named, &beside.display().to_string(), &text)?])
+}
+
+/// With what the text says that is expected.
+fn expecting(named: Named, file: &str, text: &str) -> Result<Named, ExitCode> {
+    match Expected::read(text) {
+        Ok(expected) => Ok(Named { expected, ..named }),
+        Err(why) => {
+            problem(&format!("{file} of {}: {why}", named.name));
+            Err(ExitCode::from(1))
+        }
+    }
 }
 
 fn read(name: &str, source: Source, load: &mut scenario::Load<'_>) -> Result<Named, ExitCode> {
@@ -239,7 +265,9 @@ fn read(name: &str, source: Source, load: &mut scenario::Load<'_>) -> Result<Nam
         .map_err(|at| problem(&format!("{name}: it is not text: byte {at} is not UTF-8")))?;
     problems::print_of(&reading.problems, std::slice::from_ref(&reading.source));
     match reading.scenario {
-        Some(scenario) => Ok(Named { name: name.to_owned(), scenario }),
+        Some(scenario) => {
+            Ok(Named { name: name.to_owned(), scenario, expected: Expected::default() })
+        }
         None => Err(ExitCode::from(1)),
     }
 }

@@ -1,11 +1,11 @@
 //! Words that a policy may say and that this version reads and checks but does not do yet. Whoever
 //! uses one is told, wherever the policy is looked at.
 
-use weir_policy::{Enforce, LeafWords, Plan, say};
+use weir_policy::{Enforce, Plan};
 
 /// A sentence about those that a plan uses; `None` when it uses none.
 pub(crate) fn of(plan: &Plan) -> Option<String> {
-    let mut used: Vec<&str> = plan.words.iter().flat_map(leaf).collect();
+    let mut used: Vec<&str> = Vec::new();
     let is_done = |enforce| matches!(enforce, Enforce::Auto | Enforce::Queue);
     if plan.nodes.iter().any(|node| !is_done(node.enforce)) {
         used.push("enforce");
@@ -14,9 +14,4 @@ pub(crate) fn of(plan: &Plan) -> Option<String> {
     used.dedup();
     (!used.is_empty())
         .then(|| format!("read and checked, but not done yet in this version: {}", used.join(", ")))
-}
-
-fn leaf(words: &LeafWords) -> impl Iterator<Item = &'static str> {
-    let said = say::leaf(words).into_iter().map(|(word, _)| word);
-    said.filter(|word| matches!(*word, "dscp" | "police"))
 }

@@ -54,8 +54,8 @@ pub(crate) struct Half {
     last: u32,
     /// When the last acknowledgement was or will be let go.
     pub(crate) paced: u32,
-    /// Where the sender was at the third duplicate acknowledgement.
-    pub(crate) recover: u32,
+    /// Until when its window is let go.
+    pub(crate) released_until: u32,
     pub(crate) mss: u16,
     /// Acknowledgements that wait here: the first and the last, counted from 1.
     pub(crate) first_held: u16,

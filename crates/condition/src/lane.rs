@@ -113,7 +113,9 @@ impl Lane {
     }
 
     fn divide(&mut self) {
-        self.each = (self.rate / u64::from(self.sessions())).max(1);
+        // room to show that there is more, up to what the leaf may have
+        let reach = self.rate.saturating_mul(2).min(self.base).max(self.rate);
+        self.each = (reach / u64::from(self.sessions())).max(1);
     }
 
     /// How many share it.

@@ -32,7 +32,7 @@ pub enum Loss {
     /// Nothing: windows are sized through it.
     #[default]
     Hold,
-    /// Windows are let go at the third duplicate acknowledgement until the loss is repaired.
+    /// Windows are let go for two seconds at the third duplicate acknowledgement.
     Release,
 }
 

@@ -12,6 +12,9 @@ use crate::segment::{Opening, Segment, is_after};
 use crate::told::{Loss, Told};
 use crate::{pacing, window};
 
+/// Microseconds that windows are let go after a loss.
+const RELEASED: u32 = 2_000_000;
+
 /// One segment and what it concerns.
 pub(crate) struct Turn<'m> {
     pub(crate) at: u32,
@@ -208,7 +211,7 @@ impl Turn<'_> {
         let fresh = half.answered(self.at, &self.segment);
         let treated = told(self.told, &self.lanes[side], half.leaf);
         if treated.loss == Loss::Release {
-            note_loss(half, &self.segment, had);
+            note_loss(half, &self.segment, had, self.at);
         }
         let shift = half.scale;
         self.size(shift, &treated);
@@ -252,17 +255,16 @@ impl Turn<'_> {
     }
 }
 
-/// With [`Loss::Release`], the third duplicate acknowledgement lets the window go until what was
-/// under way then is acknowledged.
-fn note_loss(half: &mut Half, segment: &Segment, had: u32) {
-    if half.is_released() && !is_after(half.recover, segment.ack) {
+/// With [`Loss::Release`], the third duplicate acknowledgement lets the window go for a while.
+fn note_loss(half: &mut Half, segment: &Segment, had: u32, at: u32) {
+    if half.is_released() && is_after(at, half.released_until) {
         half.release(false);
     }
     let repeats = segment.ack == had && segment.data == 0 && half.under_way();
     half.duplicates = if repeats { half.duplicates.saturating_add(1) } else { 0 };
     if half.duplicates == 3 {
         half.release(true);
-        half.recover = half.next;
+        half.released_until = at.wrapping_add(RELEASED);
     }
 }
 

@@ -9,6 +9,8 @@ use crate::segment::{Segment, is_after};
 
 /// Segments that wait in the box or stand still at the receiver, beyond what is on its way.
 const SLACK: u64 = 2;
+/// Microseconds that a retransmission timer waits beyond the round trip, at the least.
+const PATIENCE: u32 = 200_000;
 /// A segment where nobody said how large (RFC 9293, section 3.7.1).
 const USUAL_MSS: u16 = 536;
 /// None is smaller, whatever somebody says: every host takes a packet of 68 bytes (RFC 791).
@@ -16,12 +18,13 @@ const SMALLEST_MSS: u16 = 28;
 
 /// Bytes that may be under way at `rate` bits per second, where the shortest round trip and the
 /// last one took so many microseconds. It grows no faster than the sender learns that its
-/// segments take longer: by no more than what the leaf carries in two of the last round trips.
+/// segments take longer: by no more than what the leaf carries in two of the last round trips and
+/// the time that any host waits beyond what it has seen.
 pub(crate) fn target(rate: u64, shortest: u32, last: u32, mss: u16, least: u8) -> u32 {
     let mss = u64::from(if mss == 0 { USUAL_MSS } else { mss.max(SMALLEST_MSS) });
     let carried = |time: u32| rate.saturating_mul(u64::from(time)) / 8_000_000;
     let wanted = (carried(shortest).div_ceil(mss) + SLACK).max(u64::from(least));
-    let learnt = (2 * carried(last) / mss).max(SLACK);
+    let learnt = (carried(last.saturating_mul(2).saturating_add(PATIENCE)) / mss).max(SLACK);
     let segments = wanted.min(learnt);
     u32::try_from(segments * mss).unwrap_or(1 << 30).min(1 << 30)
 }
@@ -78,9 +81,10 @@ mod tests {
 
     #[test]
     fn it_grows_with_the_last_round_trip() {
-        let with = |last: u32| target(1_000_000, 80_000, last, 1_000, 4) / 1_000;
-        assert_eq!([with(0), with(8_000), with(20_000), with(48_000)], [2, 2, 5, 12]);
-        assert_eq!(with(u32::MAX), 12);
+        let with = |last: u32| target(1_000_000, 800_000, last, 1_000, 4) / 1_000;
+        assert_eq!([with(0), with(8_000), with(20_000), with(48_000)], [25, 27, 30, 37]);
+        assert_eq!(with(u32::MAX), 102);
+        assert_eq!(target(16_000, 0, 0, 1_000, 4), 2_000);
     }
 
     #[test]

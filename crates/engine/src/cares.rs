@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use weir_policy::{self as policy, AqmKind, Both, LeafWords};
 use weir_shape::aqm::{Aqm, Cobalt, Codel, Pie, Red, Wred};
 use weir_shape::tree::{Care, NextSession, Queueing, Sessions};
-use weir_units::Rate;
+use weir_units::{Rate, Span};
+
+use crate::steady;
 
 /// Entries that are kept for leaves that may come back; then the list starts anew.
 const KEPT: usize = 1_024;
@@ -85,13 +87,24 @@ fn care(words: &LeafWords, rate: Rate, way: impl Fn(Both<Option<Rate>>) -> Optio
     });
     Care {
         queue,
-        aqm: aqm(words.aqm, silent, rate, queue != Queueing::Fifo),
+        aqm: aqm(words.aqm, silent, rate, (queue != Queueing::Fifo).then(|| spared(words, rate))),
         ecn: words.ecn.unwrap_or(false),
         sessions,
     }
 }
 
-fn aqm(said: Option<policy::Aqm>, silent: AqmKind, rate: Rate, by_flow: bool) -> Aqm {
+/// What a connection may have waiting in its own queue without being told anything. Where windows
+/// are sized, that is what a sized one may come to: a drop would only undo it.
+fn spared(words: &LeafWords, rate: Rate) -> u32 {
+    if !steady::sizes_windows(words, rate) {
+        return THREE_FRAMES;
+    }
+    let round_trip = rate.bytes_in(Span::from_ms(100)).get();
+    u32::try_from(round_trip).unwrap_or(u32::MAX).saturating_add(2 * THREE_FRAMES)
+}
+
+/// `spared`: of each connection's own queue, where each has one.
+fn aqm(said: Option<policy::Aqm>, silent: AqmKind, rate: Rate, spared: Option<u32>) -> Aqm {
     let kind = said.map_or(silent, |said| said.kind);
     let time = |of: fn(&policy::Aqm) -> _| said.as_ref().and_then(of);
     let (target, interval) = (time(|a| a.target), time(|a| a.interval));
@@ -108,10 +121,8 @@ fn aqm(said: Option<policy::Aqm>, silent: AqmKind, rate: Rate, by_flow: bool) ->
         AqmKind::Wred => Aqm::Wred(Wred::for_rate(rate, min, max, probability)),
         // the delay of one connection's own queue is its own doing, and a TCP that is left with
         // fewer than four packets under way can only learn of a loss by its timer
-        AqmKind::Codel if by_flow => Aqm::Codel(codel.sparing(THREE_FRAMES)),
-        AqmKind::Codel => Aqm::Codel(codel),
-        AqmKind::Cobalt if by_flow => Aqm::Cobalt(cobalt.sparing(THREE_FRAMES)),
-        AqmKind::Cobalt => Aqm::Cobalt(cobalt),
+        AqmKind::Codel => Aqm::Codel(spared.map_or(codel, |spared| codel.sparing(spared))),
+        AqmKind::Cobalt => Aqm::Cobalt(spared.map_or(cobalt, |spared| cobalt.sparing(spared))),
         AqmKind::Pie => Aqm::Pie(Pie::for_rate(rate, target, interval)),
     }
 }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use weir_classify::Index;
+use weir_condition::police;
 use weir_policy::plan::NodeId;
 use weir_shape::tree::Edit;
 
@@ -20,6 +21,8 @@ pub struct Change {
     pub(crate) trees: [Edit; 2],
     /// What is done to TCP.
     pub(crate) condition: weir_condition::Edit,
+    /// What is done to the frames of leaves that change.
+    pub(crate) treatments: police::Edit,
     pub(crate) chunks: Vec<Chunk>,
     /// Leaves that the new policy does not have; sorted.
     pub(crate) gone: Vec<Range<u32>>,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use weir_classify::{Classifier, Event, Limits, Seed};
 use weir_condition::Conditioner;
+use weir_condition::police::Policer;
 use weir_packet::{Headers, Label, Pool, Side};
 use weir_shape::tree::Tree;
 use weir_units::limits::{BURST_FRAMES, FLOWS};
@@ -40,6 +41,7 @@ pub struct Engine {
     pub(crate) pool: Pool,
     pub(crate) classifier: Classifier,
     pub(crate) conditioner: Conditioner,
+    pub(crate) policer: Policer,
     /// The trees by the side that their frames leave through.
     pub(crate) trees: [Tree; 2],
     pub(crate) ledger: Ledger,
@@ -98,6 +100,7 @@ impl Engine {
             pool,
             classifier,
             conditioner: Conditioner::new(most() as usize),
+            policer: Policer::new(),
             // by the side of the port: frames leave through LAN on their way down
             trees: [tree(), tree()],
             ledger: Ledger::new(CHUNKS),
@@ -109,6 +112,7 @@ impl Engine {
         };
         engine.ledger.grow(&mut first.chunks);
         engine.conditioner.apply(&mut first.condition);
+        engine.policer.apply(now, &mut first.treatments);
         for (tree, edit) in engine.trees.iter_mut().zip(&mut first.trees) {
             tree.apply(now, edit, |leaf| leaf, |_, _, _| {});
         }
@@ -132,6 +136,7 @@ impl Engine {
             // what waits for its moment goes to its leaf while that still is there
             self.let_go(Instant::MAX, now);
             self.conditioner.apply(&mut change.condition);
+            self.policer.apply(now, &mut change.treatments);
             self.edit_trees(now, change);
             for &(from, to) in &change.parted {
                 self.ledger.fold(from, to);
@@ -238,6 +243,7 @@ impl Engine {
                 && let Some(&class) = self.layout.asked.get(class as usize)
             {
                 self.ledger.fold(leaf, class);
+                self.policer.begin_anew(leaf);
             }
         }
     }

@@ -74,7 +74,12 @@ impl Trace {
             lines.push(format!("          {fault}; what could be read before that counts"));
         }
         lines.push(format!("classify  {}", self.class(plan, &position)));
-        lines.push(format!("shape     {}", self.waits(plan)));
+        let words = say::leaf(plan.words_of(self.node));
+        let is_condition = |word: &&str| matches!(*word, "dscp" | "police" | "tcp");
+        let (treated, waits): (Vec<_>, Vec<_>) =
+            words.into_iter().partition(|(word, _)| is_condition(word));
+        lines.extend(treated.iter().map(|(word, value)| format!("condition {word} {value}")));
+        lines.push(format!("shape     {}", self.waits(plan, &waits)));
         for node in plan.way_up(self.node).skip(usize::from(self.owner.is_none())) {
             lines.push(format!("          {}", limit(plan, node, self.side)));
         }
@@ -99,7 +104,7 @@ impl Trace {
         format!("{} by \"{}\" ({})", self.leaf(plan), rule.text, position(rule.place))
     }
 
-    fn waits(&self, plan: &Plan) -> String {
+    fn waits(&self, plan: &Plan, words: &[(&str, String)]) -> String {
         let node = plan.node(self.node);
         let mut text = match &node.kind {
             Kind::Each(each) => {
@@ -111,7 +116,7 @@ impl Trace {
             }
             Kind::Leaf | Kind::Interior => limit(plan, node, self.side),
         };
-        for (word, value) in say::leaf(plan.words_of(self.node)) {
+        for (word, value) in words {
             let _ = write!(text, ", {word} {value}");
         }
         match self.ahead {

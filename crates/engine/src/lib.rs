@@ -11,6 +11,7 @@ mod ledger;
 mod planner;
 mod report;
 mod steady;
+mod treatments;
 mod turn;
 
 pub use change::{Change, Layout};

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use weir_classify::Index;
+use weir_condition::police;
 use weir_policy::plan::{Kind, NodeId};
 use weir_policy::{By, Plan};
 use weir_shape::tree::{self, Edit};
@@ -17,6 +18,7 @@ use crate::compile;
 use crate::engine::Config;
 use crate::ledger::{CHUNK, chunk};
 use crate::steady;
+use crate::treatments;
 
 /// Who has which number, now.
 #[derive(Debug, Default)]
@@ -27,11 +29,20 @@ pub struct Planner {
     leaving: Vec<Range<u32>>,
     next: u32,
     chunks: usize,
-    /// What each tree has been told: of the port towards the LAN, and towards the WAN.
-    told: [tree::Spec; 2],
-    /// What condition has been told, and how many connections the engine remembers.
-    steadied: weir_condition::Spec,
+    told: Told,
+    /// How many connections the engine remembers.
     flows: usize,
+}
+
+/// What the stages have been told.
+#[derive(Debug, Default)]
+struct Told {
+    /// Each tree: of the port towards the LAN, and towards the WAN.
+    trees: [tree::Spec; 2],
+    /// What is done to TCP.
+    steadied: weir_condition::Spec,
+    /// What is policed and marked.
+    treated: police::Spec,
 }
 
 #[derive(Clone, Debug)]
@@ -128,17 +139,16 @@ impl Planner {
         let (spec, rules) = compile::spec(plan, &layout);
         layout.rules = rules;
         layout.asked = plan.asked.iter().map(|a| layout.slots[a.node as usize]).collect();
-        let parted = heirs(plan, &layout, parted);
+        let parted = heirs(plan, &layout, &parted);
         let needed = (numbers.next as usize).div_ceil(CHUNK);
         let chunks = (self.chunks..needed).map(|_| chunk()).collect();
-        let told = compile::trees(plan, &layout, &self.told);
-        let trees = [0, 1].map(|port| Edit::between(&self.told[port], &told[port]));
-        let steadied = steady::spec(plan, &layout);
+        let (before, told) = (&self.told, self.told.then(plan, &layout));
         let change = Change {
             index: Some(Index::compile(&spec)),
             old: None,
-            trees,
-            condition: weir_condition::Edit::between(&self.steadied, &steadied, self.flows),
+            trees: [0, 1].map(|port| Edit::between(&before.trees[port], &told.trees[port])),
+            condition: weir_condition::Edit::between(&before.steadied, &told.steadied, self.flows),
+            treatments: police::Edit::between(&before.treated, &told.treated),
             chunks,
             gone: gone.clone(),
             closed: (0, 0),
@@ -153,7 +163,6 @@ impl Planner {
             next: numbers.next,
             chunks: needed.max(self.chunks),
             told,
-            steadied,
             flows: self.flows,
         };
         Ok(change)
@@ -193,6 +202,17 @@ impl Planner {
     }
 }
 
+impl Told {
+    /// What they are told next.
+    fn then(&self, plan: &Plan, layout: &Layout) -> Told {
+        Told {
+            trees: compile::trees(plan, layout, &self.trees),
+            steadied: steady::spec(plan, layout),
+            treated: treatments::spec(plan, layout, &self.treated),
+        }
+    }
+}
+
 /// What the classes of a plan say that they were.
 struct Renamed<'p> {
     /// The old path by the new.
@@ -209,10 +229,10 @@ impl<'p> Renamed<'p> {
     }
 }
 
-/// Leaves that have children now, and who takes their frames; sorted.
-fn heirs(plan: &Plan, layout: &Layout, parted: Vec<(u32, NodeId)>) -> Vec<(u32, u32)> {
-    let heir = |node| layout.slots[spare(plan, node) as usize];
-    let mut heirs: Vec<_> = parted.into_iter().map(|(slot, node)| (slot, heir(node))).collect();
+/// Leaves that have children now, and the leaf that takes over; sorted.
+fn heirs(plan: &Plan, layout: &Layout, parted: &[(u32, NodeId)]) -> Vec<(u32, u32)> {
+    let heir = |&(slot, node): &(u32, NodeId)| (slot, layout.slots[spare(plan, node) as usize]);
+    let mut heirs: Vec<(u32, u32)> = parted.iter().map(heir).collect();
     heirs.sort_unstable();
     heirs
 }

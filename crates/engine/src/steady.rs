@@ -3,7 +3,7 @@
 
 use weir_condition::{Leaf, Loss, RoundTrip, Spec, Told};
 use weir_policy::plan::{Kind, Shares};
-use weir_policy::{self as policy, Both, LeafWords, Mss, Plan, Queue};
+use weir_policy::{self as policy, Both, LeafWords, Mss, Plan, Queue, TcpRate};
 use weir_units::{Bytes, Rate, Span};
 
 use crate::change::Layout;
@@ -41,9 +41,9 @@ fn leaves(
     let mut leaves = Vec::new();
     for (node, id) in plan.nodes.iter().zip(0u32..).skip(1) {
         let words = plan.words_of(id);
-        let fixed = words.tcp.as_ref().and_then(|tcp| rate(&tcp.rate));
-        let mut add = |number: u32, ceil: Rate| {
-            let ceil = ceil.min(line);
+        let sized_for = words.tcp.as_ref().map_or(TcpRate::Present, |tcp| tcp.rate);
+        let mut add = |number: u32, shares: Shares| {
+            let ceil = shares.ceil.min(line);
             let told = told(words, ceil, line);
             if told == Told::default() || ceil == Rate::ZERO {
                 return;
@@ -54,19 +54,31 @@ fn leaves(
             });
             // treatments differ by few words and few sizes: there are never so many
             let told = u16::try_from(at).unwrap_or(u16::MAX);
+            let fixed = match sized_for {
+                TcpRate::Present => None,
+                TcpRate::Guaranteed => Some(shares.rate),
+                TcpRate::At(both) => rate(&both),
+            };
             let rate = fixed.unwrap_or(ceil);
             leaves.push(Leaf { number, told, rate, fixed: fixed.is_some() });
         };
         if node.kind == Kind::Interior {
             continue;
         }
-        add(layout.slots[id as usize], way(&node.shares).ceil);
+        add(layout.slots[id as usize], way(&node.shares));
         if let (Kind::Each(each), Some(&(first, count))) = (&node.kind, layout.each.get(&id)) {
-            (first..first + count).for_each(|number| add(number, way(&each.shares).ceil));
+            (first..first + count).for_each(|number| add(number, way(&each.shares)));
         }
     }
     leaves.sort_unstable_by_key(|leaf| leaf.number);
     leaves
+}
+
+/// Whether windows are sized in a leaf with these words that may have `ceil`.
+pub(crate) fn sizes_windows(words: &LeafWords, ceil: Rate) -> bool {
+    let is_fair = words.queue.unwrap_or_default() != Queue::Fifo;
+    let said = words.tcp.as_ref().and_then(|tcp| tcp.window);
+    said.unwrap_or(is_fair && ceil <= NARROW)
 }
 
 /// What is done to the connections of a leaf with these words that may have `ceil` of `line`.
@@ -75,7 +87,7 @@ fn told(words: &LeafWords, ceil: Rate, line: Rate) -> Told {
     let is_fair = words.queue.unwrap_or_default() != Queue::Fifo;
     let is_narrow = is_fair && ceil <= NARROW;
     let told = Told {
-        window: said.and_then(|tcp| tcp.window).unwrap_or(is_narrow),
+        window: sizes_windows(words, ceil),
         pace_acks: said.and_then(|tcp| tcp.pace_acks).unwrap_or(is_narrow),
         least: said.and_then(|tcp| tcp.least).unwrap_or(LEAST),
         loss: match said.map(|tcp| tcp.loss) {

@@ -35,12 +35,24 @@ impl Engine {
         if !self.conditioner.is_idle() {
             self.conditioner.expect(side, labels);
         }
+        let is_policed = !self.policer.is_idle();
+        if is_policed {
+            self.policer.expect(side, labels);
+        }
         for (at, frame) in burst.drain().enumerate() {
             let mut label = self.scratch.labels[at];
             label.leaf = self.trees[side.other() as usize].leaf_of(&label);
             self.ledger.received(side, label.leaf, frame.len());
-            if self.scratch.headers[at].fault == Some(Fault::Runt) {
-                self.lose(frame, &label, Reason::Runt);
+            let mut refused =
+                (self.scratch.headers[at].fault == Some(Fault::Runt)).then_some(Reason::Runt);
+            if is_policed && refused.is_none() {
+                let link = self.trees[side.other() as usize].link();
+                let cost = link.cost(frame.len(), label.net_at);
+                let bytes = self.pool.bytes_mut(&frame);
+                refused = self.policer.treat(now, cost, bytes, &mut label).err();
+            }
+            if let Some(reason) = refused {
+                self.lose(frame, &label, reason);
             } else if self.conditioner.is_idle() {
                 self.queue(now, frame, label);
             } else {

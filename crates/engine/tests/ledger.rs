@@ -52,16 +52,18 @@ fn plan(choice: &[u8]) -> Plan {
     let mut text =
         format!("[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"{rate}kbit\"\nup = \"{rate}kbit\"\n");
     let classes = [
-        "[class.\"/voice\"]\nmatch = \"dscp ef\"\n",
+        "[class.\"/voice\"]\nmatch = \"dscp ef\"\n\
+         police = { rate = \"50kbit\", burst = \"3kb\" }\n",
         "[class.\"/web\"]\nmatch = [\"tcp wan port 80\", \"tcp wan port 443\"]\n",
         "[class.\"/lan\"]\nmatch = \"lan 10.0.0.0/8\"\n",
         "[class.\"/lan\"]\nmatch = \"lan 10.0.0.0/8\"\n\
          [class.\"/lan/small\"]\nmatch = \"length 0-200\"\n",
         "[class.\"/hosts\"]\nmatch = \"udp\"\n\
-         each = { by = \"lan-host\", count = 3, age = \"20ms\" }\n",
+         each = { by = \"lan-host\", count = 3, age = \"20ms\" }\n\
+         police = { rate = \"80kbit\", burst = \"3kb\", excess = \"af12\" }\n",
         "[class.\"/nets\"]\nmatch = \"tcp port 1-1000\"\n\
          each = { by = \"lan-prefix\", v4 = 30, count = 2 }\n",
-        "[class.\"/big\"]\nmatch = \"length 1000-2000\"\n",
+        "[class.\"/big\"]\nmatch = \"length 1000-2000\"\ndscp = \"le\"\n",
         "[class.\"/narrow\"]\nmatch = \"lan 172.16.0.0/25\"\nceil = \"20kbit\"\n\
          [class.\"/narrow/one\"]\nmatch = \"tcp port 5000-5001\"\n",
         "[class.\"/steady\"]\nmatch = \"lan 172.16.0.0/24\"\nceil = \"64kbit\"\n\

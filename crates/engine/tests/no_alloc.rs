@@ -188,11 +188,11 @@ fn a_flood_of_syns_takes_no_place_from_who_is_alive() {
 fn plan(rate: &str) -> weir_policy::Plan {
     let text = format!(
         "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"{rate}\"\nup = \"{rate}\"\n\
-         [class.\"/voice\"]\nmatch = \"dscp ef\"\nqueue = \"fifo\"\n\
+         [class.\"/voice\"]\nmatch = \"dscp ef\"\nqueue = \"fifo\"\ndscp = \"ef\"\n\
          [class.\"/web\"]\nmatch = \"lan port 2000-3000\"\nqueue = \"fair-host\"\n\
          session = {{ min = \"10kbit\", max = \"1mbit\", count = 3, next = \"wait\" }}\n\
          [class.\"/hosts\"]\nmatch = \"lan 10.0.0.0/8\"\n\
-         each = {{ by = \"lan-host\", count = 100 }}\n"
+         each = {{ by = \"lan-host\", count = 100 }}\npolice = {{ rate = \"{rate}\" }}\n"
     );
     let reading = read(Source::new("p", text), &mut |_| Err(String::new())).expect("is text");
     reading.plans.into_iter().next().expect("has a link")

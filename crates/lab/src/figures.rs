@@ -34,6 +34,7 @@ pub fn figures(scenario: &Scenario, runs: &[Run]) -> Vec<(String, Figure)> {
                 let pairs = by_run[*of].iter().zip(&by_run[*by]);
                 pairs.map(|(a, b)| Some((*a)? / (*b).filter(|b| *b != 0.0)?)).collect()
             }
+            Kind::Apart(of) => by_place(&by_run, of, apart),
             Kind::Lowest(of) => by_place(&by_run, of, least),
             Kind::Highest(of) => by_place(&by_run, of, worst),
             _ => runs.iter().map(|run| one(scenario, run, metric)).collect(),
@@ -67,6 +68,7 @@ fn one(scenario: &Scenario, run: &Run, metric: &Metric) -> Option<f64> {
     view.of_bytes(kind)
         .or_else(|| view.of_bins(kind))
         .or_else(|| of_packets(run, kind))
+        .or_else(|| of_answers(scenario, run, kind))
         .or_else(|| of_lines(run, kind))
 }
 
@@ -85,6 +87,10 @@ impl View<'_> {
     fn of_bytes(&self, kind: &Kind) -> Option<f64> {
         match kind {
             Kind::Goodput(flows) => Some(self.each(flows).iter().sum()),
+            Kind::Bytes(flows) => {
+                let kbit: f64 = self.each(flows).iter().sum();
+                Some(kbit * 125.0 * seconds(self.window.1.since(self.window.0)))
+            }
             Kind::Rate(flows) => Some(self.rate(flows)),
             Kind::Excess(flows, beyond) => Some((self.rate(flows) - mbit(*beyond)).max(0.0)),
             Kind::Unused(flows, of) => Some(1.0 - self.rate(flows) / mbit(*of)),
@@ -164,6 +170,33 @@ fn of_packets(run: &Run, kind: &Kind) -> Option<f64> {
         }
         Kind::Mos(flows) => least(all(run, flows).filter_map(|s| call(s).map(voice::mos))),
         Kind::RFactor(flows) => least(all(run, flows).filter_map(call)),
+        _ => None,
+    }
+}
+
+/// Of questions, answers and beginnings.
+fn of_answers(scenario: &Scenario, run: &Run, kind: &Kind) -> Option<f64> {
+    let answers = |flows: &[usize], percent: u32| {
+        let all = all(run, flows).flat_map(|s| s.answers.iter().map(|d| ms(*d)));
+        let all: Vec<f64> = all.collect();
+        if percent == 0 { mean(&all) } else { percentile(&all, f64::from(percent)) }
+    };
+    match kind {
+        Kind::Answer(flows, percent) => answers(flows, *percent).map(|ms| ms / 1e3),
+        Kind::AnswerMs(flows, percent) => answers(flows, *percent),
+        Kind::Answered(flows) => {
+            let answered = all(run, flows).filter(|s| !s.answers.is_empty()).count();
+            Some(bytes(answered) / bytes(all(run, flows).count().max(1)))
+        }
+        Kind::StartDelay(flows) => worst(flows.iter().flat_map(|&flow| {
+            let start = weir_units::Instant::ZERO + scenario.flows[flow].start;
+            let first = run.flows[flow].iter().filter_map(|seen| seen.receiver.first);
+            first.map(move |first| ms(first.since(start)) / 1e3)
+        })),
+        Kind::Legibility(flows) => {
+            let poor = least(all(run, flows).filter_map(call)).map(voice::poor_or_worse)?;
+            Some(1.0 - poor / 100.0)
+        }
         _ => None,
     }
 }
@@ -254,6 +287,13 @@ fn call(seen: &Seen) -> Option<f64> {
 
 fn least(values: impl Iterator<Item = f64>) -> Option<f64> {
     values.min_by(f64::total_cmp)
+}
+
+/// The greatest less the least, by the mean.
+fn apart(values: std::vec::IntoIter<f64>) -> Option<f64> {
+    let values: Vec<f64> = values.collect();
+    let (least, most) = (least(values.iter().copied())?, worst(values.iter().copied())?);
+    mean(&values).filter(|mean| *mean != 0.0).map(|mean| (most - least) / mean)
 }
 
 fn worst(values: impl Iterator<Item = f64>) -> Option<f64> {

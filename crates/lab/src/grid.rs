@@ -124,7 +124,8 @@ impl Grid {
 
 /// A figure, and its deviation where that is not zero.
 fn spread(figure: Figure) -> String {
-    match figure.sd.filter(|sd| *sd > 0.0) {
+    // what is beyond nine digits is arithmetic, as in `stable`
+    match figure.sd.filter(|sd| *sd > figure.mean.abs() * 1e-9) {
         Some(sd) => format!("{} ± {}", show(figure.mean), brief(sd)),
         None => show(figure.mean),
     }

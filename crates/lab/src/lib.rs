@@ -16,6 +16,7 @@ mod result;
 pub mod run;
 pub mod scenario;
 mod summary;
+pub mod systems;
 
 pub use claim::{Bound, Claim, Expected, Holds, Judged, Printed};
 pub use compare::{Comparison, Difference};

@@ -1,6 +1,6 @@
 //! The experiments that the binary carries.
 
-/// An experiment: its name, its group, and its scenario.
+/// An experiment: its name, its group, its scenario, and what is expected of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
     /// Its name, as the command knows it.
@@ -9,6 +9,8 @@ pub struct Experiment {
     pub group: &'static str,
     /// The text of its scenario.
     pub scenario: &'static str,
+    /// The text of what is expected of it.
+    pub expected: &'static str,
 }
 
 macro_rules! experiment {
@@ -17,6 +19,7 @@ macro_rules! experiment {
             name: $name,
             group: $group,
             scenario: include_str!(concat!("../../../experiments/", $name, "/scenario.toml")),
+            expected: include_str!(concat!("../../../experiments/", $name, "/expected.toml")),
         }
     };
 }
@@ -39,4 +42,52 @@ pub const EXPERIMENTS: &[Experiment] = &[
 pub fn named(name: &str) -> Vec<Experiment> {
     let found = EXPERIMENTS.iter().filter(|e| e.name == name || e.group == name);
     found.copied().collect()
+}
+
+/// A bandwidth manager that stands in the experiments: what its leaves do.
+#[derive(Clone, Copy, Debug)]
+pub struct System {
+    /// Its name, as profiles know it.
+    pub name: &'static str,
+    /// A sentence in the first line, and words of a policy behind it.
+    text: &'static str,
+}
+
+macro_rules! system {
+    ($name:literal) => {
+        System {
+            name: $name,
+            text: include_str!(concat!("../../../experiments/systems/", $name, "/words.toml")),
+        }
+    };
+}
+
+/// The systems of the survey, in its order.
+pub const SYSTEMS: &[System] = &[
+    system!("altq-cbq"),
+    system!("altq-cbq-red"),
+    system!("guardian"),
+    system!("floodgate"),
+    system!("ipolicer"),
+    system!("packetshaper"),
+    system!("qosworks"),
+    system!("qosworks-pfq"),
+    system!("qosworks-mss"),
+    system!("wisewan"),
+    system!("wisewan-pfq"),
+    system!("weir"),
+];
+
+impl System {
+    /// What it is.
+    #[must_use]
+    pub fn about(&self) -> &'static str {
+        self.text.lines().next().map_or("", |line| line.trim_start_matches(['#', ' ']))
+    }
+
+    /// The words of a policy for all its leaves.
+    #[must_use]
+    pub const fn words(&self) -> &'static str {
+        self.text
+    }
 }

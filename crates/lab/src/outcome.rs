@@ -7,13 +7,13 @@ use crate::run::Run;
 use crate::scenario::{self, Scenario};
 use crate::{Bound, Claim, Drawing, Expected, Figures, Kind, Printed};
 
-/// What `runs` (by profile and seed) of the named profiles have shown.
+/// What `runs` (by profile and seed) of the named profiles have shown, beside what is expected.
 ///
 /// # Errors
 /// A claim's bound cannot be read; in words.
 pub fn outcome(
     name: &str,
-    scenario: &Scenario,
+    (scenario, expected): (&Scenario, &Expected),
     profiles: &[usize],
     runs: &[Vec<Run>],
     seeds: u32,
@@ -40,7 +40,14 @@ pub fn outcome(
     }
     let claims: Result<Vec<Claim>, String> =
         scenario.claims.iter().map(|claim| judgeable(scenario, claim, seeds)).collect();
-    outcome.judge(&claims?, None);
+    let mut claims = claims?;
+    for (claim, said) in claims.iter_mut().zip(&scenario.claims) {
+        let profile = &scenario.profiles[said.profile].name;
+        let printed = || expected.printed(profile, &scenario.metrics[said.metric].name).cloned();
+        claim.paper = claim.paper.take().or_else(printed);
+    }
+    claims.extend(expected.claims.iter().cloned());
+    outcome.judge(&claims, None);
     Ok(outcome)
 }
 
@@ -76,13 +83,17 @@ fn judgeable(scenario: &Scenario, claim: &scenario::Claim, seeds: u32) -> Result
         bound,
         live: None,
         pending: claim.pending.clone().or(few),
+        differs: claim.differs.clone(),
     })
 }
 
 /// What is drawn of an outcome where nobody says otherwise: bars for figures that there are several
 /// cases of, and what each profile gave to whom over time.
 #[must_use]
-pub fn drawn(outcome: &Outcome) -> Expected {
+pub fn drawn(outcome: &Outcome, expected: &Expected) -> Expected {
+    if !expected.plots.is_empty() {
+        return expected.clone();
+    }
     let mut families: Vec<&str> = Vec::new();
     let keys = outcome.each_profile().flat_map(|(_, figures)| figures.iter().map(|(key, _)| key));
     for family in keys.filter_map(|key| key.split_once('.').map(|(family, _)| family)) {
@@ -107,5 +118,5 @@ pub fn drawn(outcome: &Outcome) -> Expected {
         let title = format!("Who has how much over time: {profile}, the first seed");
         drawing(Kind::Lines, title, format!("{profile}.*"), "")
     });
-    Expected { plots: bars.chain(lines).collect(), ..Expected::default() }
+    Expected { plots: bars.chain(lines).collect(), ..expected.clone() }
 }

@@ -50,6 +50,8 @@ pub struct Seen {
     pub receiver: EndReport,
     /// The other.
     pub sender: EndReport,
+    /// How long answers took to come back to who asked.
+    pub answers: Vec<Span>,
     /// Bytes of IP and transport headers of each of its packets.
     pub headers: u64,
 }
@@ -159,12 +161,14 @@ pub fn build(scenario: &Scenario, profile: &Profile, seed: u64) -> Result<Built,
     // the luck of when each flow begins
     let mut random = Random::new(seed, u64::MAX);
     let mut flows = Vec::new();
-    for flow in &scenario.flows {
+    for (at, flow) in scenario.flows.iter().enumerate() {
+        // the luck of the others is the same with it and without
+        let stays_away = profile.without.contains(&at);
         let each = (0..flow.count).map(|n| {
             let late = Span::from_ns(random.below(flow.spread.ns().max(1)));
-            world.flow(&spec(scenario, flow, &nodes, n, late))
+            (!stays_away).then(|| world.flow(&spec(scenario, flow, &nodes, n, late)))
         });
-        flows.push(each.collect());
+        flows.push(each.flatten().collect());
     }
     Ok(Built { world, nodes, links, flows })
 }
@@ -265,6 +269,7 @@ impl Built {
 
 fn seen(report: &Report, flow: &Flow) -> Seen {
     let [a, b] = report.ends.clone();
+    let answers = a.delays.kept.clone();
     let (receiver, sender) = if a.delivered > b.delivered { (a, b) } else { (b, a) };
     let headers = match flow.source.is_tcp() {
         // timestamps are twelve bytes with their padding
@@ -272,7 +277,7 @@ fn seen(report: &Report, flow: &Flow) -> Seen {
         true => 40,
         false => 28,
     };
-    Seen { receiver, sender, headers }
+    Seen { receiver, sender, answers, headers }
 }
 
 /// Milliseconds, to be read.

@@ -7,7 +7,9 @@ mod flows;
 mod links;
 mod metrics;
 mod nodes;
+mod path;
 mod profiles;
+mod shared;
 mod sweep;
 
 use toml::de::{DeTable, DeValue};
@@ -63,7 +65,8 @@ pub struct Reading {
     pub source: Source,
 }
 
-const TOP: [&str; 8] = ["scenario", "sweep", "node", "link", "flow", "profile", "metric", "claim"];
+const TOP: [&str; 9] =
+    ["scenario", "sweep", "node", "link", "flow", "policy", "profile", "metric", "claim"];
 const SCENARIO: [&str; 6] = ["about", "run", "from", "to", "bin", "seeds"];
 /// How many names a message lists.
 const FEW: usize = 12;
@@ -191,16 +194,18 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
     }
     let mut links = Vec::new();
     for (name, entry) in entries(top.take("link"), "[link.NAME]", problems) {
-        links.extend(links::read(name, entry, &nodes, problems));
+        links.extend(links::read(name, entry, &nodes, load, problems));
     }
     sides(&boxes, &links, problems);
     let mut flows = Vec::new();
     for (name, entry) in entries(top.take("flow"), "[flow.NAME]", problems) {
         flows.extend(flows::read(name, entry, &nodes, problems));
     }
+    let shared = top.take("policy").and_then(|e| shared::read(e, problems));
+    let about = profiles::About { shared, wires: &links, flows: &flows };
     let mut profiles = Vec::new();
     for (name, entry) in entries(top.take("profile"), "[profile.NAME]", problems) {
-        profiles.extend(profiles::read(name, entry, &links, load, problems));
+        profiles.extend(profiles::read(name, entry, &about, load, problems));
     }
     let metrics = entries(top.take("metric"), "[metric.NAME]", problems);
     let claims = top.take("claim").map_or_else(Vec::new, |list| list.list());

@@ -22,6 +22,10 @@ pub fn summary(outcome: &Outcome, expected: &Expected) -> Vec<String> {
         lines.push(String::new());
         lines.push(tally(&outcome.claims));
     }
+    if !expected.slips.is_empty() {
+        lines.push(String::new());
+        lines.extend(expected.slips.iter().map(|slip| format!("a slip of the paper: {slip}")));
+    }
     lines
 }
 

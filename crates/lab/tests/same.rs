@@ -8,9 +8,13 @@ fn result(name: &str, threads: usize) -> String {
     let source = Source::new(name, experiment.scenario.to_owned());
     let reading = scenario::read(source, &mut |_| Err(String::new())).expect("is text");
     let scenario = reading.scenario.expect("is right");
+    let expected = weir_lab::Expected::read(experiment.expected).expect("is right");
     let profiles: Vec<usize> = (0..scenario.profiles.len()).collect();
     let runs = run::all(&scenario, &profiles, 2, threads, &|_, _| {}).expect("runs");
-    write(&outcome::outcome(name, &scenario, &profiles, &runs, 2).expect("can be judged"))
+    write(
+        &outcome::outcome(name, (&scenario, &expected), &profiles, &runs, 2)
+            .expect("can be judged"),
+    )
 }
 
 #[test]

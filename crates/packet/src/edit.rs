@@ -25,12 +25,25 @@ pub fn set_ecn(bytes: &mut [u8], headers: &Headers, ecn: u8) -> bool {
 
 /// Writes that congestion was experienced, into a frame of which only the label is at hand.
 pub fn mark_congestion(bytes: &mut [u8], label: &Label) -> bool {
-    let net = match (label.kind.is_v4(), label.kind.is_v6()) {
+    change(bytes, net_of(label), label.net_at, |old| old | 3)
+}
+
+/// Writes the DSCP into a frame of which only the label is at hand, and keeps the ECN. The label
+/// tells of it; the colour is the caller's to say.
+pub fn mark_dscp(bytes: &mut [u8], label: &mut Label, dscp: u8) -> bool {
+    let net = net_of(label);
+    if net != Net::None {
+        label.traffic_class = (dscp << 2) | label.ecn();
+    }
+    change(bytes, net, label.net_at, |old| (dscp << 2) | (old & 3))
+}
+
+fn net_of(label: &Label) -> Net {
+    match (label.kind.is_v4(), label.kind.is_v6()) {
         (true, _) => Net::V4,
         (_, true) => Net::V6,
         _ => Net::None,
-    };
-    change(bytes, net, label.net_at, |old| old | 3)
+    }
 }
 
 fn change_traffic_class(bytes: &mut [u8], headers: &Headers, to: impl Fn(u8) -> u8) -> bool {

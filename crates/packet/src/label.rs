@@ -81,7 +81,8 @@ impl Label {
 }
 
 /// The drop precedence that a code point asks for: AFx1 to AFx3 are 0 to 2.
-const fn precedence(dscp: u8) -> u8 {
+#[must_use]
+pub const fn precedence(dscp: u8) -> u8 {
     // x from 1 to 4 in the upper three bits, the precedence in the next two, then 0
     match (dscp >> 3, dscp & 7) {
         (1..=4, low @ (2 | 4 | 6)) => low / 2 - 1,
@@ -142,6 +143,12 @@ impl Kind {
     #[must_use]
     pub const fn is_v6(self) -> bool {
         self.0 & Kind::V6 != 0
+    }
+
+    /// An IP packet of either version.
+    #[must_use]
+    pub const fn is_ip(self) -> bool {
+        self.0 & (Kind::V4 | Kind::V6) != 0
     }
 
     /// There is a TCP header at `transport_at`.

@@ -32,7 +32,7 @@ pub use burst::Burst;
 pub use fault::Fault;
 pub use frame::Frame;
 pub use headers::{Fragment, Headers, Net};
-pub use label::{Flow, Kind, Label, Side};
+pub use label::{Flow, Kind, Label, Side, precedence};
 pub use pool::Pool;
 pub use show::{Show, show};
 pub use verdict::{Reason, Verdict};

@@ -25,6 +25,8 @@ pub enum Reason {
     Managed,
     /// Its session is one too many.
     NoSession,
+    /// It is beyond what its class is policed to.
+    Policed,
 }
 
 /// Every reason with its name and its meaning, in the order of their counters.
@@ -34,11 +36,12 @@ const TABLE: [(Reason, &str, &str); Reason::COUNT] = [
     (Reason::Crowded, "crowded", "all queues together are full, and this one is the longest"),
     (Reason::Managed, "managed", "queue management tells the sender to slow down"),
     (Reason::NoSession, "no-session", "its class has as many sessions as it lets in"),
+    (Reason::Policed, "policed", "it is beyond what its class is policed to"),
 ];
 
 impl Reason {
     /// How many reasons there are.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 6;
 
     /// All reasons in the order of their counters.
     pub fn all() -> impl Iterator<Item = Reason> {

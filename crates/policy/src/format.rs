@@ -16,7 +16,7 @@ pub fn format(text: &str) -> Result<String, String> {
         text.parse().map_err(|e: toml_edit::TomlError| e.to_string())?;
     for (name, item) in document.as_table_mut().iter_mut() {
         let order: Vec<&str> = match name.get() {
-            "link" => link::WORDS.to_vec(),
+            "link" => link::words(),
             "class" => class::words(),
             "subscribers" => vec!["file", "under"],
             _ => Vec::new(),

@@ -5,6 +5,7 @@
 use weir_units::{Bytes, Rate, Span, dscp};
 
 use crate::amount::Both;
+use crate::police::Police;
 use crate::problem::{Place, Problems};
 use crate::reader::{Entry, Table, whole};
 
@@ -128,8 +129,20 @@ pub struct Tcp {
     pub loss: TcpLoss,
     /// How the round trip is measured.
     pub round_trip: TcpClock,
-    /// Size for this rate instead of what the leaf has.
-    pub rate: Both<Option<Rate>>,
+    /// What connections are sized for.
+    pub rate: TcpRate,
+}
+
+/// The rate that a leaf's connections share when their windows are sized.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TcpRate {
+    /// What the leaf gets now.
+    #[default]
+    Present,
+    /// What it is guaranteed.
+    Guaranteed,
+    /// So much, where it is written.
+    At(Both<Option<Rate>>),
 }
 
 /// What a loss does to a sized window.
@@ -138,7 +151,7 @@ pub enum TcpLoss {
     /// Nothing.
     #[default]
     Hold,
-    /// It is let go until the loss is repaired.
+    /// It is let go for two seconds.
     Release,
 }
 
@@ -189,21 +202,6 @@ pub enum Next {
     Reject,
 }
 
-/// What happens to frames above a rate without a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Police {
-    /// The committed rate.
-    pub rate: Rate,
-    /// What may come at once.
-    pub burst: Option<Bytes>,
-    /// A second, higher rate; above it everything is dropped.
-    pub peak: Option<Rate>,
-    /// What may come at once at the peak.
-    pub peak_burst: Option<Bytes>,
-    /// What happens to frames between: dropped, or marked with this code point.
-    pub excess: Option<u8>,
-}
-
 pub(crate) const WORDS: [&str; 8] =
     ["queue", "limit", "aqm", "ecn", "dscp", "tcp", "session", "police"];
 
@@ -225,6 +223,9 @@ pub(crate) const LOSSES: [(&str, TcpLoss); 2] =
 pub(crate) const CLOCKS: [(&str, TcpClock); 2] =
     [("fine", TcpClock::Fine), ("coarse", TcpClock::Coarse)];
 
+/// Of these, the words that a link may say for all its leaves: the others are a class's own.
+pub(crate) const LINK_WORDS: [&str; 6] = ["queue", "limit", "aqm", "ecn", "dscp", "tcp"];
+
 pub(crate) fn read(table: &mut Table<'_>, problems: &mut Problems) -> LeafWords {
     LeafWords {
         queue: table.take("queue").and_then(|e| e.word("queue", &QUEUES, problems)),
@@ -234,8 +235,19 @@ pub(crate) fn read(table: &mut Table<'_>, problems: &mut Problems) -> LeafWords 
         dscp: table.take("dscp").and_then(|e| mark(e, problems)),
         tcp: table.take("tcp").and_then(|e| tcp(e, problems)),
         session: table.take("session").and_then(|e| session(e, problems)),
-        police: table.take("police").and_then(|e| police(e, problems)),
+        police: table.take("police").and_then(|e| crate::police::read(e, problems)),
     }
+}
+
+/// What a link says for all its leaves.
+pub(crate) fn read_of_link(table: &mut Table<'_>, problems: &mut Problems) -> LeafWords {
+    for word in ["session", "police"] {
+        if let Some(entry) = table.take(word) {
+            let help = "write it in the class that it is meant for";
+            problems.error(entry.key, format!("a link has no \"{word}\" of its own"), help);
+        }
+    }
+    read(table, problems)
 }
 
 fn limit(entry: Entry<'_>, problems: &mut Problems) -> Option<Limit> {
@@ -315,7 +327,7 @@ fn mark(entry: Entry<'_>, problems: &mut Problems) -> Option<Mark> {
     code_point("dscp", entry, problems).map(Mark::Set)
 }
 
-fn code_point(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<u8> {
+pub(crate) fn code_point(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<u8> {
     if entry.value.is_integer() {
         return entry.number(name, 0..=63, problems).and_then(|n| u8::try_from(n).ok());
     }
@@ -329,7 +341,7 @@ fn code_point(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<u
 }
 
 fn tcp(entry: Entry<'_>, problems: &mut Problems) -> Option<Tcp> {
-    const RATE: &str = "a rate such as \"1mbit\"";
+    const RATE: &str = "a rate such as \"1mbit\", or \"guaranteed\"";
     let mut table = entry.table("\"tcp\"", problems)?;
     let mut yes = |word| table.take(word).and_then(|e| e.yes_no(word, problems));
     let (window, pace_acks) = (yes("window"), yes("pace-acks"));
@@ -338,7 +350,14 @@ fn tcp(entry: Entry<'_>, problems: &mut Problems) -> Option<Tcp> {
     let loss = table.take("loss").and_then(|e| e.word("loss", &LOSSES, problems));
     let round_trip = table.take("round-trip");
     let round_trip = round_trip.and_then(|e| e.word("round-trip", &CLOCKS, problems));
-    let rate = crate::amount::both::<Rate>(table.take("rate"), "rate", RATE, problems);
+    let rate = match table.take("rate") {
+        None => TcpRate::Present,
+        Some(e) if e.value.as_str() == Some("guaranteed") => TcpRate::Guaranteed,
+        Some(e) => {
+            let both = crate::amount::both::<Rate>(Some(e), "rate", RATE, problems);
+            TcpRate::At(both.map(|r| r.map(|r| r.value)))
+        }
+    };
     table.finish(&["window", "pace-acks", "mss", "least", "loss", "round-trip", "rate"], problems);
     Some(Tcp {
         window,
@@ -347,7 +366,7 @@ fn tcp(entry: Entry<'_>, problems: &mut Problems) -> Option<Tcp> {
         least: least.and_then(|n| u8::try_from(n).ok()),
         loss: loss.unwrap_or_default(),
         round_trip: round_trip.unwrap_or_default(),
-        rate: rate.map(|r| r.map(|r| r.value)),
+        rate,
     })
 }
 
@@ -397,30 +416,4 @@ fn session(entry: Entry<'_>, problems: &mut Problems) -> Option<Session> {
         next: next.unwrap_or(Next::Share),
         place: entry.place,
     })
-}
-
-fn police(entry: Entry<'_>, problems: &mut Problems) -> Option<Police> {
-    const RATE: &str = "a rate such as \"1mbit\"";
-    const SIZE: &str = "an amount of bytes such as \"15kb\"";
-    let mut table = entry.table("\"police\"", problems)?;
-    let rate = table.take("rate").map(|e| e.read("rate", RATE, problems));
-    if rate.is_none() {
-        let help = "write police = { rate = \"1mbit\", burst = \"15kb\" }";
-        problems.error(entry.place, "\"police\" does not say its \"rate\"", help);
-    }
-    let burst = table.take("burst").and_then(|e| e.read("burst", SIZE, problems));
-    let peak = table.take("peak").and_then(|e| e.read("peak", RATE, problems));
-    let peak_burst = table.take("peak-burst").and_then(|e| e.read("peak-burst", SIZE, problems));
-    let excess = match table.take("excess") {
-        None => None,
-        Some(e) if e.value.as_str() == Some("drop") => None,
-        Some(e) => code_point("excess", e, problems),
-    };
-    table.finish(&["rate", "burst", "peak", "peak-burst", "excess"], problems);
-    let rate: Rate = rate??;
-    if peak.is_some_and(|peak| peak < rate) {
-        let what = format!("\"peak\" is below \"rate\" {rate}");
-        problems.error(entry.place, what, "the peak rate is the higher of the two");
-    }
-    Some(Police { rate, burst, peak, peak_burst, excess })
 }

@@ -14,6 +14,7 @@ mod link;
 mod matching;
 mod nearest;
 pub mod plan;
+mod police;
 mod policy;
 mod problem;
 mod reach;
@@ -32,11 +33,13 @@ pub use diff::{Change, diff};
 pub use each::{By, Each};
 pub use format::format;
 pub use leaf::{
-    Aqm, AqmKind, LeafWords, Limit, Mark, Mss, Next, Police, Queue, Session, Tcp, TcpClock, TcpLoss,
+    Aqm, AqmKind, LeafWords, Limit, Mark, Mss, Next, Queue, Session, Tcp, TcpClock, TcpLoss,
+    TcpRate,
 };
 pub use link::{COUNTS, Counts, Link};
 pub use matching::{From, Match, Raw, Toward, When};
 pub use plan::Plan;
+pub use police::Police;
 pub use policy::{Load, Policy, Reading, read};
 pub use problem::{At, Place, Problem, Problems, Severity};
 pub use source::Source;

@@ -4,6 +4,7 @@ use weir_units::Rate;
 
 use crate::amount::{Amount, Both};
 use crate::class::{ENFORCE, Enforce};
+use crate::leaf::{self, LeafWords};
 use crate::problem::{At, Place, Problems};
 use crate::reader::{Entry, Table};
 
@@ -30,6 +31,8 @@ pub struct Link {
     pub overhead: i16,
     /// Who holds the classes to their rates.
     pub enforce: Enforce,
+    /// What its leaves do that do not say it themselves.
+    pub leaf: LeafWords,
 }
 
 /// The layer that rates count.
@@ -59,8 +62,12 @@ pub const COUNTS: [(&str, Counts); 6] = [
     ("ptm", Counts::Ptm),
 ];
 
-pub(crate) const WORDS: [&str; 8] =
-    ["lan", "wan", "down", "up", "counts", "overhead", "margin", "enforce"];
+const WORDS: [&str; 8] = ["lan", "wan", "down", "up", "counts", "overhead", "margin", "enforce"];
+
+/// All words of a link, in the order `weir fmt` gives them.
+pub(crate) fn words() -> Vec<&'static str> {
+    WORDS.into_iter().chain(leaf::LINK_WORDS).collect()
+}
 
 const RATE: &str = "a rate such as \"100mbit\"";
 
@@ -87,7 +94,8 @@ pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Opt
     let overhead = table.take("overhead").and_then(|e| overhead(e, problems));
     let margin = margin(table.take("margin"), problems);
     let enforce = table.take("enforce").and_then(|e| e.word("enforce", &ENFORCE, problems));
-    table.finish(&WORDS, problems);
+    let leaf = leaf::read_of_link(&mut table, problems);
+    table.finish(&words(), problems);
     let placeholder = At { value: Rate::MAX, place: entry.key };
     let (down, up) = (down.unwrap_or(placeholder), up.unwrap_or(placeholder));
     let name_of = |port: Option<At<String>>| port.map_or_else(|| "?".to_owned(), |p| p.value);
@@ -102,6 +110,7 @@ pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Opt
         counts: counts.unwrap_or(Counts::Ethernet),
         overhead: overhead.unwrap_or(0),
         enforce: enforce.unwrap_or(Enforce::Auto),
+        leaf,
     })
 }
 
@@ -118,6 +127,7 @@ pub(crate) fn placeholder() -> Link {
         counts: Counts::Ethernet,
         overhead: 0,
         enforce: Enforce::Auto,
+        leaf: LeafWords::default(),
     }
 }
 

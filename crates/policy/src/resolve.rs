@@ -89,7 +89,7 @@ impl<'a> Build<'a> {
             .map(|(line, part)| line.part(part).max(Rate::from_bps(1)));
         let shares = rate.map(|r| Shares { rate: r, ceil: r, weight: 1, burst: None });
         let enforce = self.link.enforce;
-        let words = LeafWords::default();
+        let words = self.link.leaf.clone();
         let root = self.node("/", 0, 0, Kind::Interior, shares, &words, self.link.place);
         self.plan.nodes[root as usize].enforce = enforce;
         let above = Above {
@@ -207,6 +207,11 @@ impl<'a> Build<'a> {
             self.each(class, each, above)
         } else if has_children {
             self.plan.nodes[above.id as usize].kind = Kind::Interior;
+            if class.leaf.police.is_some() {
+                let what = format!("\"{}\" has children, and \"police\" does nothing", class.path);
+                let help = "frames are policed where they wait: say it of its children";
+                self.problems.warning(class.place, what, help);
+            }
             if own {
                 Target::Leaf(self.spare(&format!("{}/(rest)", class.path), above, class.place))
             } else {

@@ -4,10 +4,11 @@ use crate::amount::Both;
 use crate::class::{ENFORCE, Enforce, PRIORITY, Priority};
 use crate::each::{BY, By};
 use crate::leaf::{
-    AQMS, Aqm, CLOCKS, LOSSES, LeafWords, Limit, Mark, Mss, NEXT, Police, QUEUES, Queue, Session,
-    Tcp, TcpClock, TcpLoss,
+    AQMS, Aqm, CLOCKS, LOSSES, LeafWords, Limit, Mark, Mss, NEXT, QUEUES, Queue, Session, Tcp,
+    TcpClock, TcpLoss, TcpRate,
 };
 use crate::plan::{EachPlan, Shares};
+use crate::police::Police;
 
 /// The name that `words` has for a value.
 pub(crate) fn name_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> &'static str {
@@ -127,9 +128,17 @@ fn tcp(tcp: Tcp) -> String {
     add("loss", other_loss.then(|| name_of(&LOSSES, &tcp.loss).to_owned()));
     let other_clock = tcp.round_trip != TcpClock::default();
     add("round-trip", other_clock.then(|| name_of(&CLOCKS, &tcp.round_trip).to_owned()));
-    let rate = tcp.rate.map(|r| r.map_or_else(|| "-".to_owned(), |r| r.to_string()));
-    let says_rate = tcp.rate.down.is_some() || tcp.rate.up.is_some();
-    add("rate", says_rate.then(|| pair(&rate)));
+    let rate = |both: Both<Option<weir_units::Rate>>| {
+        pair(&both.map(|r| r.map_or_else(|| "-".to_owned(), |r| r.to_string())))
+    };
+    add(
+        "rate",
+        match tcp.rate {
+            TcpRate::Present => None,
+            TcpRate::Guaranteed => Some("guaranteed".to_owned()),
+            TcpRate::At(both) => Some(rate(both)),
+        },
+    );
     said.join(", ")
 }
 
@@ -162,6 +171,10 @@ fn police(police: Police) -> String {
     add("burst", police.burst.map(|b| b.to_string()));
     add("peak", police.peak.map(|b| b.to_string()));
     add("peak-burst", police.peak_burst.map(|b| b.to_string()));
-    add("excess", Some(police.excess.map_or_else(|| "drop".to_owned(), code_point)));
+    match police.colours {
+        Some(colours) => add("colours", Some(colours.map(code_point).join(" "))),
+        None => add("excess", Some(police.excess.map_or_else(|| "drop".to_owned(), code_point))),
+    }
+    add("aware", police.aware.then(|| "true".to_owned()));
     text
 }

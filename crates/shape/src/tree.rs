@@ -93,6 +93,13 @@ impl Tree {
         self.order.leaf(label)
     }
 
+    /// What frames cost here.
+    #[inline]
+    #[must_use]
+    pub fn link(&self) -> Link {
+        self.link
+    }
+
     /// Looks at what a frame that is about to be pushed will need. Called for all frames of a burst
     /// before the first is pushed, it lets the processor fetch all of it at once.
     #[inline]

@@ -54,6 +54,8 @@ pub const PROBLEMS_SHOWN: usize = 100;
 pub const SESSION_IDLE_SECS: u64 = 5;
 /// Acknowledgements that wait for their moment at once.
 pub const HELD_ACKS: usize = 16_384;
+/// Bytes that a policed class may send at once.
+pub const POLICE_BURST_BYTES: u64 = 1 << 30;
 /// Frames that a simulated world holds at once.
 pub const SIM_FRAMES: usize = 1 << 18;
 /// Addresses that a simulated switch has learnt.

@@ -8,6 +8,8 @@ pub(super) enum Program {
     Rte,
     /// `weir bench sched`.
     Weir,
+    /// `weir bench police`.
+    Police,
 }
 
 /// What one program says with these arguments: the sum of these of its metrics, each so many times.
@@ -58,6 +60,15 @@ const fn weir(arguments: &'static str) -> Figure {
 
 const fn weir_of(arguments: &'static str, metrics: &'static [(f64, &'static str)]) -> Figure {
     Figure { program: Program::Weir, arguments, metrics }
+}
+
+const fn police(arguments: &'static str) -> Figure {
+    Figure { program: Program::Police, arguments, metrics: &[(1.0, "ns_per_packet")] }
+}
+
+/// DPDK's meter of two rates, with what a burst needs fetched ahead.
+const fn rte_meter(arguments: &'static str) -> Figure {
+    Figure { program: Program::Rte, arguments, metrics: &[(1.0, "ns")] }
 }
 
 const IDLE: &str = "--leaves 4096 --state idle";
@@ -171,6 +182,20 @@ pub(super) const BARS: &[Bar] = &[
         weir(BACKLOG),
         weir("--leaves 1048576 --standing 1"),
         4.0,
+    ),
+    bar(
+        "9",
+        "policed by two rates, 4 096 leaves",
+        rte_meter("mode=meter kind=tr prefetch=1 meters=4096"),
+        police("--leaves 4096"),
+        1.25,
+    ),
+    bar(
+        "9",
+        "policed by two rates, 1 Mi leaves",
+        rte_meter("mode=meter kind=tr prefetch=1 meters=1048576"),
+        police("--leaves 1048576"),
+        1.25,
     ),
     at_most("13", "bytes of a leaf", weir_of(BACKLOG, &[(1.0, "bytes_per_leaf")]), 512.0),
     at_most("13", "bytes of an active flow", weir_of(CODEL, &[(1.0, "bytes_per_flow")]), 128.0),

@@ -42,14 +42,15 @@ impl Programs {
     /// What the program says; `Err` where it fails.
     pub(super) fn run(&self, program: Program, arguments: &str) -> Result<String, String> {
         let path = match program {
-            Program::Weir => &self.weir,
+            Program::Weir | Program::Police => &self.weir,
             Program::Rte => self.rte.as_ref().map_err(Clone::clone)?,
         };
         let before = match program {
             Program::Weir => "bench sched".to_owned(),
+            Program::Police => "bench police".to_owned(),
             Program::Rte => RTE_START.replace("{core}", &self.core),
         };
-        let always = if program == Program::Weir { WEIR_ALWAYS } else { RTE_ALWAYS };
+        let always = if program == Program::Rte { RTE_ALWAYS } else { WEIR_ALWAYS };
         let mut command = shell::program("taskset", &["-c", &self.core]);
         command.arg(path);
         for words in [&before, always, arguments] {
@@ -59,7 +60,7 @@ impl Programs {
     }
 
     pub(super) const fn has(&self, program: Program) -> bool {
-        matches!(program, Program::Weir) || self.rte.is_ok()
+        !matches!(program, Program::Rte) || self.rte.is_ok()
     }
 
     pub(super) fn core(&self) -> &str {

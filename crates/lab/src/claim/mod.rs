@@ -25,6 +25,9 @@ pub struct Expected {
     /// What is claimed.
     #[serde(default, rename = "claim")]
     pub claims: Vec<Claim>,
+    /// Where the paper contradicts itself: named, and not imitated.
+    #[serde(default)]
+    pub slips: Vec<String>,
     /// What the report draws.
     #[serde(default, rename = "plot")]
     pub plots: Vec<Drawing>,
@@ -77,6 +80,9 @@ pub struct Claim {
     /// What it waits for, if it cannot hold yet.
     #[serde(default)]
     pub pending: Option<String>,
+    /// Why a model of another system is known not to be as the paper has that system.
+    #[serde(default)]
+    pub differs: Option<String>,
 }
 
 /// A number or words, as a paper prints them.
@@ -114,6 +120,9 @@ pub struct Judged {
     /// What there is to say: which case was the worst, what is missing or awaited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// Known not to hold, of a model of another system: said, but no fault of this run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub known: bool,
 }
 
 /// Whether a claim holds. In a file: `true`, `false`, `"pending"`, `"void"`.
@@ -158,7 +167,7 @@ impl Claim {
             (Some(what), _) => (Holds::Pending, Some(format!("waits for {what}"))),
             (None, Some(why)) => (Holds::Void, Some(why.to_owned())),
             (None, None) if found.holds => (Holds::Yes, found.note),
-            (None, None) => (Holds::No, found.note),
+            (None, None) => (Holds::No, self.differs.clone().or(found.note)),
         };
         let stable_number = |printed| match printed {
             Printed::Number(number) => Printed::Number(stable(number)),
@@ -171,6 +180,7 @@ impl Claim {
             measured: found.measured.map(stable_number),
             holds,
             note,
+            known: holds == Holds::No && self.differs.is_some(),
         })
     }
 }
@@ -231,6 +241,14 @@ mod tests {
         let judged = claim.judge(&outcome(Driver::Virtual), None).unwrap();
         assert_eq!(judged.holds, Holds::Pending);
         assert_eq!(judged.measured, Some(Printed::Number(0.02)));
+    }
+
+    #[test]
+    fn what_is_known_to_differ_is_said_and_is_no_fault() {
+        let claim = claim("bound = \"loss <= 0.01\"\ndiffers = \"it has no timer\"");
+        let judged = claim.judge(&outcome(Driver::Virtual), None).unwrap();
+        assert_eq!((judged.holds, judged.known), (Holds::No, true));
+        assert_eq!(judged.note.as_deref(), Some("it has no timer"));
     }
 
     #[test]

@@ -225,6 +225,22 @@ pub fn mos(r: f64) -> f64 {
     }
 }
 
+/// Of a hundred listeners, how many call a rating poor or worse (G.107, annex B).
+#[must_use]
+pub fn poor_or_worse(r: f64) -> f64 {
+    100.0 * normal((45.0 - r) / 16.0)
+}
+
+/// The part of a normal distribution that lies below `x`, to 1e-7 (Abramowitz and Stegun, 26.2.17).
+fn normal(x: f64) -> f64 {
+    const TERMS: [f64; 5] =
+        [0.319_381_53, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];
+    let t = 1.0 / (1.0 + 0.231_641_9 * x.abs());
+    let sum = TERMS.iter().rev().fold(0.0, |sum, term| (sum + term) * t);
+    let above = (-x * x / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt() * sum;
+    if x < 0.0 { above } else { 1.0 - above }
+}
+
 /// What users say of a rating (G.109).
 #[must_use]
 pub fn verdict(r: f64) -> &'static str {

@@ -147,3 +147,12 @@ fn far_from_the_defaults() {
     reads(near.idte, "2.4864");
     reads(near.r, "76.0829");
 }
+
+#[test]
+fn who_calls_it_poor_is_as_the_recommendation_has_it() {
+    // table B.1 of G.107
+    for (r, percent) in [(90.0, 0.0), (70.0, 6.0), (60.0, 17.0), (50.0, 38.0)] {
+        assert!((poor_or_worse(r) - percent).abs() < 0.5, "{r}: {}", poor_or_worse(r));
+    }
+    assert_eq!(format!("{:.4}", poor_or_worse(45.0)), "50.0000");
+}

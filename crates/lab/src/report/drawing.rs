@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 
-use crate::claim::matched;
+use crate::claim::{Expected, Printed, matched};
 use crate::plot::{Axis, Bars, Line, Plot, Scale, Shape};
-use crate::result::Outcome;
+use crate::result::{Figure, Outcome};
 
 /// A drawing that an experiment asks for: `[[plot]]` of its `expected.toml`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -58,14 +58,15 @@ pub enum Logarithm {
 }
 
 impl Drawing {
-    /// The drawing of an outcome; none if there is nothing to draw.
+    /// The drawing of an outcome, beside the numbers that the paper printed; none if there is
+    /// nothing to draw.
     #[must_use]
-    pub fn of(&self, outcome: &Outcome) -> Option<Plot> {
+    pub fn of(&self, outcome: &Outcome, expected: &Expected) -> Option<Plot> {
         let shape = match self.kind {
             Kind::Lines => Shape::Lines(self.series(outcome)?),
             Kind::Steps => Shape::Steps(self.series(outcome)?),
             Kind::Points => Shape::Points(self.points(outcome)?),
-            Kind::Bars => self.bars(outcome)?,
+            Kind::Bars => self.bars(outcome, expected)?,
         };
         let mut series = outcome.series.iter().filter(|(name, _)| self.names(name).is_some());
         let series = series.next().map(|(_, series)| series);
@@ -111,20 +112,30 @@ impl Drawing {
         (!lines.is_empty()).then_some(lines)
     }
 
-    fn bars(&self, outcome: &Outcome) -> Option<Shape> {
+    fn bars(&self, outcome: &Outcome, expected: &Expected) -> Option<Shape> {
         let profiles = || outcome.each_profile().filter(|(name, _)| self.wants(name));
         let mut groups: Vec<String> = Vec::new();
         for (key, _) in profiles().flat_map(|(_, figures)| figures.iter()) {
-            match matched(&self.of, key) {
+            match self.names(key) {
                 Some(group) if !groups.iter().any(|other| other == group) => {
                     groups.push(group.to_owned());
                 }
                 _ => {}
             }
         }
-        let sets = profiles().map(|(name, figures)| {
+        let sets = profiles().flat_map(|(name, figures)| {
             let value = |group: &String| figures.get(&self.of.replace('*', group));
-            Bars { name: name.to_owned(), values: groups.iter().map(value).collect() }
+            let printed = |group: &String| {
+                let Printed::Number(mean) =
+                    *expected.printed(name, &self.of.replace('*', group))?
+                else {
+                    return None;
+                };
+                Some(Figure { mean, sd: None })
+            };
+            let ours = Bars { name: name.to_owned(), values: groups.iter().map(value).collect() };
+            let paper = format!("{name}, paper");
+            [ours, Bars { name: paper, values: groups.iter().map(printed).collect() }]
         });
         let sets: Vec<Bars> = sets.filter(|set| set.values.iter().any(Option::is_some)).collect();
         (!groups.is_empty()).then_some(Shape::Bars { groups, sets })
@@ -134,7 +145,7 @@ impl Drawing {
         self.profiles.is_empty() || self.profiles.iter().any(|name| name == profile)
     }
 
-    /// The name that a series has in the drawing.
+    /// The name that a series or key has in the drawing.
     fn names<'n>(&self, series: &'n str) -> Option<&'n str> {
         if self.of == series { Some(series) } else { matched(&self.of, series) }
     }

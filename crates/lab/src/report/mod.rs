@@ -56,13 +56,15 @@ impl Section {
         if !outcome.claims.is_empty() {
             blocks.push(Block::Claims(outcome.claims.clone()));
         }
-        let plots = expected.plots.iter().filter_map(|drawing| drawing.of(outcome));
+        let plots = expected.plots.iter().filter_map(|drawing| drawing.of(outcome, expected));
         blocks.extend(plots.map(Block::Plot));
         let profiles: Vec<&str> = outcome.each_profile().map(|(name, _)| name).collect();
         for some in profiles.chunks(ABREAST) {
             let figures = Grid::figures(outcome, expected, some);
             blocks.push(Block::Table(format!("All figures. {}", heading(outcome)), figures));
         }
+        let slips = expected.slips.iter().map(|slip| format!("A slip of the paper: {slip}."));
+        blocks.extend(slips.map(Block::Text));
         Section { id: outcome.experiment.clone(), title: title.to_owned(), blocks }
     }
 

@@ -161,12 +161,14 @@ fn many_profiles_stand_in_several_tables() {
 fn a_drawing_shows_what_it_names() {
     let plots = |profiles: &str| {
         let text = format!(
-            "[[plot]]\nkind = \"bars\"\ntitle = \"t\"\nof = \"a.*\"\nprofiles = [{profiles}]\n"
+            "[paper]\n\"none:a.x\" = 5\n\"none:a.y\" = \"much\"\n\
+            [[plot]]\nkind = \"bars\"\ntitle = \"t\"\nof = \"a.*\"\nprofiles = [{profiles}]\n"
         );
         let mut outcome = Outcome::new("x", Driver::Virtual, 1, "weir");
         outcome.set("weir", over_seeds(&[vec![("a.x", 1.0), ("b.x", 2.0)]]));
         outcome.set("none", over_seeds(&[vec![("a.y", 3.0), ("a.x", 4.0)]]));
-        Expected::read(&text).unwrap().plots[0].of(&outcome)
+        let expected = Expected::read(&text).unwrap();
+        expected.plots[0].of(&outcome, &expected)
     };
     let Some(crate::plot::Shape::Bars { groups, sets }) = plots("").map(|plot| plot.shape) else {
         panic!("bars were asked for");
@@ -174,6 +176,8 @@ fn a_drawing_shows_what_it_names() {
     let values = |at: usize| sets[at].values.iter().map(|v| v.map(|v| v.mean)).collect::<Vec<_>>();
     assert_eq!((groups, values(0)), (vec!["x".into(), "y".into()], vec![Some(1.0), None]));
     assert_eq!(values(1), [Some(4.0), Some(3.0)]);
+    // words cannot be drawn
+    assert_eq!((sets[2].name.as_str(), values(2)), ("none, paper", vec![Some(5.0), None]));
     assert!(plots("\"other\"").is_none());
     let error = Expected::read("[[plot]]\nkind = \"pie\"\ntitle = \"\"\nof = \"\"\n").unwrap_err();
     assert!(error.contains("pie") && error.contains("bars"), "{error}");

@@ -24,6 +24,8 @@ pub struct Claim {
     pub bound: Bound,
     /// What it waits for, if it cannot be judged yet.
     pub pending: Option<String>,
+    /// Why a model of another system is known not to be as the paper has that system.
+    pub differs: Option<String>,
     /// With fewer seeds than these it is not judged: one run of something chaotic says nothing.
     pub seeds: u32,
 }
@@ -43,7 +45,7 @@ pub enum Bound {
     AtLeastOf(usize, f64),
 }
 
-const CLAIM: [&str; 13] = [
+const CLAIM: [&str; 14] = [
     "id",
     "text",
     "paper",
@@ -56,6 +58,7 @@ const CLAIM: [&str; 13] = [
     "at-most-of",
     "at-least-of",
     "pending",
+    "differs",
     "seeds",
 ];
 
@@ -72,6 +75,7 @@ pub(super) fn read(
     let id = text("id", &mut table);
     let (said, paper) = (text("text", &mut table), text("paper", &mut table));
     let pending = text("pending", &mut table);
+    let differs = text("differs", &mut table);
     let seeds = table.take("seeds").and_then(|e| e.number("seeds", 1..=1_000, problems));
     let seeds = seeds.and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
     let names = metrics.iter().map(|m| m.name.as_str());
@@ -86,6 +90,11 @@ pub(super) fn read(
         Some(entry) => profiles::named(entry, all, problems),
         None => Some(all.iter().position(|p| p.name == "weir").unwrap_or(0)),
     };
+    let ours = profile.and_then(|at: usize| all.get(at)).is_none_or(|p| p.name == "weir");
+    if differs.is_some() && ours {
+        let help = "\"differs\" is for models of other systems: say which in \"profile\"";
+        problems.error(entry.place, "a claim about weir cannot be excused", help);
+    }
     let bound = bound(&mut table, entry.place, all, problems);
     table.finish(&CLAIM, problems);
     let (metric, bound) = (metric?, bound?);
@@ -99,6 +108,7 @@ pub(super) fn read(
         profile: profile?,
         bound,
         pending,
+        differs,
         seeds,
     })
 }

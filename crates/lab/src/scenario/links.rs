@@ -3,13 +3,14 @@
 use weir_policy::Problems;
 use weir_policy::reader::{Entry, Table};
 use weir_shape::{Layer, Link};
-use weir_sim::impair::{Impairments, Jitter, Limit, Loss, Shape};
+use weir_sim::impair::Limit;
 use weir_sim::link::{Aqm, Codel, Red};
 use weir_sim::{Chance, LinkSpec, Queue};
 use weir_units::{Bytes, Rate, Span};
 
 use super::nodes::Node;
-use super::{SPAN, find};
+use super::path::{self, Path};
+use super::{Load, SPAN, find};
 
 /// A wire between two nodes.
 #[derive(Clone, Debug)]
@@ -31,29 +32,35 @@ pub struct Wire {
 pub struct Words {
     rate: Option<Rate>,
     layer: Option<Layer>,
+    overhead: Option<i16>,
     delay: Option<Span>,
-    jitter: Option<Span>,
-    loss: Option<Loss>,
+    path: Path,
     queue: Option<Limit>,
     aqm: Option<Aqm>,
     drop_head: Option<bool>,
     ecn: Option<bool>,
 }
 
-pub(super) const WORDS: [&str; 13] = [
+pub(super) const WORDS: [&str; 19] = [
     "between",
+    "there",
+    "back",
     "rate",
+    "trace",
     "counts",
+    "overhead",
     "delay",
     "jitter",
     "loss",
     "periodic-loss",
+    "outage",
+    "duplicate",
+    "corrupt",
+    "reorder",
     "queue",
     "aqm",
     "drop-head",
     "ecn",
-    "there",
-    "back",
 ];
 const LAYERS: [(&str, Layer); 6] = [
     ("ip", Layer::Ip),
@@ -73,21 +80,30 @@ pub(super) fn read(
     name: &str,
     entry: Entry<'_>,
     nodes: &[Node],
+    load: &mut Load<'_>,
     problems: &mut Problems,
 ) -> Option<Wire> {
     let mut table = entry.table(&format!("link \"{name}\""), problems)?;
     let between = between(&mut table, entry, nodes, problems);
+    let [both, there, back] = ways(&mut table, load, problems);
+    table.finish(&WORDS, problems);
+    Some(Wire { name: name.to_owned(), between: between?, both, there, back })
+}
+
+/// What is said of both directions, and of each.
+pub(super) fn ways(
+    table: &mut Table<'_>,
+    load: &mut Load<'_>,
+    problems: &mut Problems,
+) -> [Words; 3] {
     let [there, back] = ["there", "back"].map(|way| {
         let entry = table.take(way)?;
         let mut table = entry.table(&format!("\"{way}\""), problems)?;
-        let words = words(&mut table, problems);
-        table.finish(&WORDS[1..11], problems);
+        let words = words(&mut table, load, problems);
+        table.finish(&WORDS[3..], problems);
         Some(words)
     });
-    let both = words(&mut table, problems);
-    table.finish(&WORDS, problems);
-    let (there, back) = (there.unwrap_or_default(), back.unwrap_or_default());
-    Some(Wire { name: name.to_owned(), between: between?, both, there, back })
+    [words(table, load, problems), there.unwrap_or_default(), back.unwrap_or_default()]
 }
 
 fn between(
@@ -117,40 +133,32 @@ fn between(
 }
 
 /// What is said in this table about a link.
-pub(super) fn words(table: &mut Table<'_>, problems: &mut Problems) -> Words {
+fn words(table: &mut Table<'_>, load: &mut Load<'_>, problems: &mut Problems) -> Words {
     let mut words = Words::default();
     let rate = "a rate as in \"20mbit\"";
-    words.rate = table.take("rate").and_then(|e| e.read("rate", rate, problems));
+    let said = table.take("rate");
+    words.rate = said.and_then(|e| e.read("rate", rate, problems));
+    words.path = path::read(table, load, problems);
     words.layer = table.take("counts").and_then(|e| e.word("counts", &LAYERS, problems));
+    words.overhead = table.take("overhead").and_then(|e| overhead(e, problems));
     words.delay = table.take("delay").and_then(|e| e.read("delay", SPAN, problems));
-    words.jitter = table.take("jitter").and_then(|e| e.read("jitter", SPAN, problems));
-    words.loss = table.take("loss").and_then(|e| random(e, problems));
-    if let Some(entry) = table.take("periodic-loss") {
-        let every = entry.number("periodic-loss", 2..=u64::from(u32::MAX), problems);
-        words.loss = every.map(|every| Loss::Periodic { every, phase: 0 });
-    }
     words.queue = table.take("queue").and_then(|e| queue(e, problems));
-    words.aqm = table.take("aqm").and_then(|e| aqm(e, problems));
-    words.drop_head = table.take("drop-head").and_then(|e| e.yes_no("drop-head", problems));
-    words.ecn = table.take("ecn").and_then(|e| e.yes_no("ecn", problems));
+    let [aqm_said, head_said, ecn_said] = ["aqm", "drop-head", "ecn"].map(|word| table.take(word));
+    words.aqm = aqm_said.and_then(|e| aqm(e, problems));
+    words.drop_head = head_said.and_then(|e| e.yes_no("drop-head", problems));
+    words.ecn = ecn_said.and_then(|e| e.yes_no("ecn", problems));
+    if words.path.trace.is_some() {
+        for entry in [said, aqm_said, head_said, ecn_said].into_iter().flatten() {
+            let help = "leave out \"trace\", or this: what waits for a trace has a plain queue";
+            problems.error(entry.key, "a link with a trace does not take this word", help);
+        }
+    }
     words
 }
 
-fn random(entry: Entry<'_>, problems: &mut Problems) -> Option<Loss> {
-    let help = "a part as in \"0.5%\"";
-    let text = entry.text("loss", help, problems)?;
-    let part = text.strip_suffix('%').and_then(|n| n.parse::<f64>().ok());
-    let Some(part) = part.filter(|p| (0.0..=100.0).contains(p)) else {
-        problems.error(
-            entry.place,
-            format!("\"loss\" cannot be \"{text}\""),
-            format!("write {help}"),
-        );
-        return None;
-    };
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 10^9")]
-    let chance = Chance::ppb((part * 1e7).round() as u32);
-    Some(Loss::Random { chance, correlation: Chance::NEVER })
+fn overhead(entry: Entry<'_>, problems: &mut Problems) -> Option<i16> {
+    let bytes = entry.number("overhead", 0..=256, problems)?;
+    i16::try_from(bytes).ok()
 }
 
 /// `"50 frames"`, `"64kb"` or `"20ms"`.
@@ -182,12 +190,18 @@ fn aqm(entry: Entry<'_>, problems: &mut Problems) -> Option<Aqm> {
 impl Words {
     /// These words, and those of `other` where these say nothing.
     fn or(&self, other: &Words) -> Words {
+        let mut path = self.path.or(&other.path);
+        // a trace stands for a rate: who says one of them has not the other's
+        let is_said = self.rate.is_some() || path.trace.is_some();
+        if !is_said {
+            path.trace.clone_from(&other.path.trace);
+        }
         Words {
-            rate: self.rate.or(other.rate),
+            rate: if is_said { self.rate } else { other.rate },
             layer: self.layer.or(other.layer),
+            overhead: self.overhead.or(other.overhead),
             delay: self.delay.or(other.delay),
-            jitter: self.jitter.or(other.jitter),
-            loss: self.loss.clone().or_else(|| other.loss.clone()),
+            path,
             queue: self.queue.or(other.queue),
             aqm: self.aqm.or(other.aqm),
             drop_head: self.drop_head.or(other.drop_head),
@@ -196,22 +210,18 @@ impl Words {
     }
 
     fn spec(&self) -> LinkSpec {
-        let mut path = Impairments { delay: self.delay.unwrap_or_default(), ..Default::default() };
-        path.loss = self.loss.clone().unwrap_or_default();
-        path.jitter = self
-            .jitter
-            .map(|span| Jitter { shape: Shape::Uniform(span), correlation: Chance::NEVER });
-        let usual = Queue::default();
+        let overhead = self.overhead.unwrap_or(0);
+        let limit = self.queue.unwrap_or(Queue::default().limit);
         LinkSpec {
             rate: self.rate,
-            layers: Link { layer: self.layer.unwrap_or_default(), overhead: 0 },
+            layers: Link { layer: self.layer.unwrap_or_default(), overhead },
             queue: Queue {
-                limit: self.queue.unwrap_or(usual.limit),
+                limit,
                 drop_head: self.drop_head.unwrap_or(false),
                 aqm: self.aqm.unwrap_or_default(),
                 ecn: self.ecn.unwrap_or(false),
             },
-            path,
+            path: self.path.spec(self.delay.unwrap_or_default(), limit),
         }
     }
 }

@@ -31,6 +31,8 @@ pub enum Kind {
     Goodput(Vec<usize>),
     /// The same at the IP layer, in Mbit/s.
     Rate(Vec<usize>),
+    /// Payload that arrived of all these flows together, in bytes.
+    Bytes(Vec<usize>),
     /// Goodput by a rate.
     Accuracy(Vec<usize>, Rate),
     /// Deviation by mean of the goodputs of each flow.
@@ -43,12 +45,22 @@ pub enum Kind {
     Delay(Vec<usize>, u32),
     /// RFC 3550 jitter, the worst of the flows, in ms.
     Jitter(Vec<usize>),
+    /// How long answers took to come back at this percentile, as for delays, in seconds.
+    Answer(Vec<usize>, u32),
+    /// The same in ms.
+    AnswerMs(Vec<usize>, u32),
+    /// The part of these flows that got an answer.
+    Answered(Vec<usize>),
+    /// From when a flow may start to its first byte at the other end, in seconds; the worst.
+    StartDelay(Vec<usize>),
     /// Packets that did not arrive, by those sent.
     Loss(Vec<usize>),
     /// Mean opinion score of G.729A calls with a play-out buffer of 60 ms; the worst.
     Mos(Vec<usize>),
     /// R of the same; the worst.
     RFactor(Vec<usize>),
+    /// The part of listeners that does not call the worst of these calls poor or worse (G.107).
+    Legibility(Vec<usize>),
     /// Least and most goodput of bins, in Mbit/s at the IP layer.
     Extreme(Vec<usize>, Side),
     /// Deviation by mean of the bins of all these flows together.
@@ -83,6 +95,8 @@ pub enum Kind {
     Spread(usize),
     /// One metric by another.
     Ratio(usize, usize),
+    /// The greatest less the least of several metrics, by their mean.
+    Apart(Vec<usize>),
     /// The least of several metrics.
     Lowest(Vec<usize>),
     /// The greatest of several metrics.
@@ -99,18 +113,24 @@ pub enum Side {
 }
 
 /// The kinds, and the words that each of them knows.
-const KINDS: [(&str, &[&str]); 30] = [
+const KINDS: [(&str, &[&str]); 37] = [
     ("goodput", &["flows", "during"]),
     ("rate", &["flows", "during"]),
+    ("bytes", &["flows", "during"]),
     ("accuracy", &["flows", "rate", "during"]),
     ("cov", &["flows", "during"]),
     ("jain", &["flows", "during"]),
     ("retransmission", &["flows"]),
     ("delay", &["flows", "percent"]),
+    ("answer", &["flows", "percent"]),
+    ("answer-ms", &["flows", "percent"]),
+    ("answered", &["flows"]),
+    ("start-delay", &["flows"]),
     ("jitter", &["flows"]),
     ("loss", &["flows"]),
     ("mos", &["flows"]),
     ("r", &["flows"]),
+    ("legibility", &["flows"]),
     ("least", &["flows", "during"]),
     ("most", &["flows", "during"]),
     ("bin-cov", &["flows", "during"]),
@@ -128,6 +148,7 @@ const KINDS: [(&str, &[&str]); 30] = [
     ("stability", &["of"]),
     ("spread", &["of"]),
     ("ratio", &["of", "by"]),
+    ("apart", &["of"]),
     ("lowest", &["of"]),
     ("highest", &["of"]),
 ];
@@ -171,7 +192,7 @@ pub(super) fn read(
         KINDS.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
     let (kind, words) = KINDS[word.word("kind", &names, said)?];
     let its = match kind {
-        "lowest" | "highest" => Round::Choosing,
+        "lowest" | "highest" | "apart" => Round::Choosing,
         _ if words.contains(&"of") => Round::OfOthers,
         _ => Round::Plain,
     };
@@ -221,7 +242,7 @@ impl<'t> Reader<'_, 't> {
             let found: Vec<Option<usize>> = each.collect();
             found.into_iter().collect::<Option<Vec<usize>>>()
         };
-        let is_list = matches!(kind, "lowest" | "highest");
+        let is_list = matches!(kind, "lowest" | "highest" | "apart");
         let of = find("of", is_list);
         let by = if kind == "ratio" { find("by", false)? } else { Vec::new() };
         let of = of?;
@@ -229,6 +250,7 @@ impl<'t> Reader<'_, 't> {
         Some(match kind {
             "stability" => Kind::Stability(first?),
             "spread" => Kind::Spread(first?),
+            "apart" => Kind::Apart(of),
             "lowest" => Kind::Lowest(of),
             "highest" => Kind::Highest(of),
             _ => Kind::Ratio(first?, by.first().copied()?),
@@ -266,7 +288,7 @@ impl<'t> Reader<'_, 't> {
         };
         let usual = if kind == "dent" { 95 } else { 99 };
         let percent = match kind {
-            "delay" | "dent" => self.percent(usual),
+            "delay" | "dent" | "answer" | "answer-ms" => self.percent(usual),
             _ => Some(usual),
         };
         let freed = if kind == "taken" { self.taken_from() } else { None };
@@ -274,6 +296,12 @@ impl<'t> Reader<'_, 't> {
         Some(match kind {
             "goodput" => Kind::Goodput(found),
             "rate" => Kind::Rate(found),
+            "bytes" => Kind::Bytes(found),
+            "answer" => Kind::Answer(found, percent),
+            "answer-ms" => Kind::AnswerMs(found, percent),
+            "answered" => Kind::Answered(found),
+            "start-delay" => Kind::StartDelay(found),
+            "legibility" => Kind::Legibility(found),
             "accuracy" => Kind::Accuracy(found, rate),
             "cov" => Kind::Cov(found),
             "jain" => Kind::Jain(found),

@@ -4,8 +4,9 @@
 use weir_policy::reader::Entry;
 use weir_policy::{Place, Plan, Problems, Severity, Source};
 
+use super::flows::Flow;
 use super::links::{self, Wire, Words};
-use super::{Load, find};
+use super::{Load, find, shared};
 
 /// One way to run the scenario.
 #[derive(Debug)]
@@ -18,17 +19,33 @@ pub struct Profile {
     pub plan: Option<Plan>,
     /// Links that are otherwise: the place of the link; both directions, there, back.
     pub links: Vec<(usize, [Words; 3])>,
+    /// Flows that stay away, by their places.
+    pub without: Vec<usize>,
 }
+
+/// What profiles may speak of.
+pub(super) struct About<'a> {
+    pub(super) shared: Option<shared::Shared<'a>>,
+    pub(super) wires: &'a [Wire],
+    pub(super) flows: &'a [Flow],
+}
+
+const WORDS: [&str; 7] = ["about", "system", "put", "policy", "policy-file", "link", "without"];
 
 pub(super) fn read(
     name: &str,
     entry: Entry<'_>,
-    wires: &[Wire],
+    about: &About<'_>,
     load: &mut Load<'_>,
     problems: &mut Problems,
 ) -> Option<Profile> {
     let mut table = entry.table(&format!("profile \"{name}\""), problems)?;
-    let about = table.take("about").and_then(|e| e.text("about", "a sentence", problems));
+    let sentence = table.take("about").and_then(|e| e.text("about", "a sentence", problems));
+    let filled = shared::filled(&mut table, about.shared.as_ref(), problems);
+    let away = table.take("without").map_or_else(Vec::new, |list| list.list());
+    let names = about.flows.iter().map(|flow| flow.name.as_str());
+    let away = away.into_iter().filter_map(|e| find(e, "without", "flow", names.clone(), problems));
+    let without = away.collect();
     let inline = table.take("policy");
     let file = table.take("policy-file");
     let mut changes = Vec::new();
@@ -36,11 +53,19 @@ pub(super) fn read(
         && let Some(table) = entry.table("\"link\"", problems)
     {
         for (link, entry) in table.all() {
-            changes.extend(change(link, entry, wires, problems));
+            changes.extend(change(link, entry, about.wires, load, problems));
         }
     }
-    table.finish(&["about", "policy", "policy-file", "link"], problems);
+    table.finish(&WORDS, problems);
+    let system_about = filled.as_ref().and_then(|filled| filled.about);
+    let own = inline.or(file);
     let plan = match (inline, file) {
+        _ if filled.is_some() && own.is_some() => {
+            let help = "keep \"policy\", or \"system\" and \"put\", which fill in that of all";
+            let place = own.map_or(entry.place, |own| own.key);
+            problems.error(place, "the profile has two policies", help);
+            None
+        }
         (Some(entry), None) => {
             let text = entry.text("policy", "a policy", problems)?;
             plan(name, entry, text, problems)
@@ -61,16 +86,17 @@ pub(super) fn read(
             problems.error(entry.place, "the profile has two policies", help);
             None
         }
-        (None, None) => None,
+        (None, None) => filled.and_then(|filled| plan(name, filled.entry, &filled.text, problems)),
     };
-    let about = about.unwrap_or_default().to_owned();
-    Some(Profile { name: name.to_owned(), about, plan, links: changes })
+    let about = sentence.or(system_about).unwrap_or_default().to_owned();
+    Some(Profile { name: name.to_owned(), about, plan, links: changes, without })
 }
 
 fn change(
     link: &str,
     entry: Entry<'_>,
     wires: &[Wire],
+    load: &mut Load<'_>,
     problems: &mut Problems,
 ) -> Option<(usize, [Words; 3])> {
     let Some(at) = wires.iter().position(|wire| wire.name == link) else {
@@ -80,16 +106,9 @@ fn change(
         return None;
     };
     let mut table = entry.table(&format!("link \"{link}\""), problems)?;
-    let [there, back] = ["there", "back"].map(|way| {
-        let entry = table.take(way)?;
-        let mut table = entry.table(&format!("\"{way}\""), problems)?;
-        let words = links::words(&mut table, problems);
-        table.finish(&links::WORDS[1..11], problems);
-        Some(words)
-    });
-    let both = links::words(&mut table, problems);
+    let words = links::ways(&mut table, load, problems);
     table.finish(&links::WORDS[1..], problems);
-    Some((at, [both, there.unwrap_or_default(), back.unwrap_or_default()]))
+    Some((at, words))
 }
 
 /// The plan of a policy; its problems are those of the scenario.

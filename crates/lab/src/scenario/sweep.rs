@@ -25,23 +25,24 @@ type Value = (String, String);
 pub(super) fn cases(text: &str, document: &DeTable<'_>, problems: &mut Problems) -> Vec<Filled> {
     let mut top = Table::new("the scenario", document, text);
     let mut cases: Vec<Vec<Value>> = vec![Vec::new()];
-    let mut names = Vec::new();
+    let (mut names, mut more) = (Vec::new(), Vec::new());
     if let Some(entry) = top.take("sweep")
         && let Some(table) = entry.table("[sweep]", problems)
     {
         for (name, entry) in table.all() {
             names.push(name.to_owned());
-            if !text.contains(&format!("{{{name}}}")) {
+            let says = |word: &str| text.contains(&format!("{{{word}}}"));
+            if !says(name) {
                 let what = format!("nothing in the scenario says {{{name}}}");
                 problems.error(entry.key, what, "write it where the values belong");
             }
             let values = values(name, entry, problems);
+            for (word, _) in values.iter().flatten().filter(|(word, _)| !names.contains(word)) {
+                more.push(word.clone());
+            }
             let with = |case: &Vec<Value>| {
                 let case = case.clone();
-                let next = move |value: &String| {
-                    let value = (name.to_owned(), value.clone());
-                    case.iter().cloned().chain([value]).collect()
-                };
+                let next = move |value: &Vec<Value>| [&case[..], &value[..]].concat();
                 values.iter().map(next).collect::<Vec<Vec<Value>>>()
             };
             cases = cases.iter().flat_map(with).take(CASES + 1).collect();
@@ -53,29 +54,57 @@ pub(super) fn cases(text: &str, document: &DeTable<'_>, problems: &mut Problems)
             }
         }
     }
+    names.extend(more);
     unknown(text, &names, problems);
     cases.iter().map(|values| Filled::new(text, values)).collect()
 }
 
-fn values(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Vec<String> {
+/// What a name stands for, case by case: itself, and with a table the other words of it behind a
+/// hyphen.
+fn values(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Vec<Vec<Value>> {
     let mut values = Vec::new();
     for entry in entry.list() {
-        match entry.value {
-            DeValue::String(text) => values.push(text.to_string()),
-            DeValue::Integer(number) => values.push(number.as_str().to_owned()),
-            DeValue::Float(number) => values.push(number.as_str().to_owned()),
-            _ => {
-                let what = format!("a value of \"{name}\" is {}", entry.kind());
-                problems.error(entry.place, what, format!("write {name} = [95, 96, 97]"));
-            }
-        }
+        let value = match entry.value {
+            DeValue::Table(_) => row(name, entry, problems),
+            _ => one(name, entry, problems).map(|value| vec![(name.to_owned(), value)]),
+        };
+        values.extend(value);
     }
     if values.is_empty() {
         let what = format!("\"{name}\" has no values");
         problems.error(entry.place, what, format!("write {name} = [95, 96, 97]"));
-        values.push(String::new());
+        values.push(vec![(name.to_owned(), String::new())]);
     }
     values
+}
+
+/// `{ name = "t1", rate = "1544kbit" }` of `line`: `{line}` is t1, and `{line-rate}` the rate.
+fn row(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<Vec<Value>> {
+    let table = entry.table(&format!("a value of \"{name}\""), problems)?;
+    let mut row = Vec::new();
+    for (word, entry) in table.all() {
+        let word = if word == "name" { name.to_owned() } else { format!("{name}-{word}") };
+        row.extend(one(name, entry, problems).map(|value| (word, value)));
+    }
+    if !row.iter().any(|(word, _)| word == name) {
+        let help = format!("write {{ name = \"...\" }}: what stands for {{{name}}}");
+        problems.error(entry.place, format!("a value of \"{name}\" has no \"name\""), help);
+        return None;
+    }
+    Some(row)
+}
+
+fn one(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<String> {
+    match entry.value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) => Some(number.as_str().to_owned()),
+        DeValue::Float(number) => Some(number.as_str().to_owned()),
+        _ => {
+            let what = format!("a value of \"{name}\" is {}", entry.kind());
+            problems.error(entry.place, what, format!("write {name} = [95, 96, 97]"));
+            None
+        }
+    }
 }
 
 /// Says which words in braces no sweep fills.

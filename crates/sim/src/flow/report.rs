@@ -33,6 +33,8 @@ pub struct EndReport {
     pub received: u64,
     /// Payload that it got, in order and once, in bytes.
     pub delivered: u64,
+    /// When the first of it came.
+    pub first: Option<Instant>,
     /// The same within the time that counts.
     pub measured: u64,
     /// The same by bins of time, from the start of the world on, so that those of
@@ -75,6 +77,7 @@ impl Report {
         let (from, until) = self.measure;
         let end = &mut self.ends[end];
         end.delivered += bytes;
+        end.first.get_or_insert(now);
         if now >= from && now < until {
             end.measured += bytes;
         }

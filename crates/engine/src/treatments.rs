@@ -1,0 +1,90 @@
+//! From the words about policing and marking to what condition is told. Leaves with the same words
+//! share one treatment, and a treatment keeps its place from policy to policy.
+
+use std::collections::BTreeMap;
+
+use weir_condition::meter::{Colour, Terms};
+use weir_condition::police::{Fate, Police, Spec, Treatment};
+use weir_policy::plan::{Kind, NodeId};
+use weir_policy::{self as policy, LeafWords, Mark, Plan};
+use weir_units::{Bytes, Rate, Span};
+
+use crate::change::Layout;
+
+/// Treatments that are kept for leaves that may come back; then the list starts anew.
+const KEPT: usize = 1_024;
+/// What may come at once, unless the policy says otherwise: what the rate brings in this time, so
+/// that a TCP with a usual round trip is not held below its rate, and four full frames at least.
+const BURST: Span = Span::from_ms(100);
+const BURST_LEAST: Bytes = Bytes::new(4 * 1_518);
+
+/// What condition is told; `told` is what it has been told so far.
+pub(crate) fn spec(plan: &Plan, layout: &Layout, told: &Spec) -> Spec {
+    let kept = if told.treatments.len() > KEPT { &[][..] } else { &told.treatments };
+    let mut spec = Spec { treatments: kept.to_vec(), leaves: BTreeMap::new() };
+    let mut known: BTreeMap<u32, Option<u32>> = BTreeMap::new();
+    for (node, id) in plan.nodes.iter().zip(0 as NodeId..) {
+        let slot = layout.slots[id as usize];
+        let (leaves, others) = match &node.kind {
+            Kind::Interior => continue,
+            Kind::Leaf => ((slot, 1), None),
+            Kind::Each(each) => {
+                let Some(&made) = layout.each.get(&id) else { continue };
+                // whoever finds no leaf of its own is no better off for it
+                (made, Some(layout.slots[each.others as usize]))
+            }
+        };
+        let list = &mut spec.treatments;
+        let place = known.entry(node.words).or_insert_with(|| place(list, plan.words_of(id)));
+        let Some(place) = *place else { continue };
+        let (first, count) = leaves;
+        spec.leaves.extend((first..first + count).map(|leaf| (leaf, place)));
+        spec.leaves.extend(others.map(|leaf| (leaf, place)));
+    }
+    if spec.leaves.is_empty() { Spec::default() } else { spec }
+}
+
+/// The place of what these words mean; `None`: nothing is done.
+fn place(list: &mut Vec<Treatment>, words: &LeafWords) -> Option<u32> {
+    let dscp = words.dscp.and_then(|mark| match mark {
+        Mark::Keep => None,
+        Mark::Set(dscp) => Some(dscp),
+    });
+    let treatment = match (words.police, dscp) {
+        (Some(police), dscp) => Treatment::Police(policed(police, dscp)),
+        (None, Some(dscp)) => Treatment::Mark(dscp),
+        (None, None) => return None,
+    };
+    let at = list.iter().position(|t| *t == treatment).unwrap_or_else(|| {
+        list.push(treatment);
+        list.len() - 1
+    });
+    u32::try_from(at).ok()
+}
+
+/// `dscp` is what the class writes on its frames.
+fn policed(said: policy::Police, dscp: Option<u8>) -> Police {
+    let burst = burst(said.burst, said.rate);
+    let terms = match (said.peak, said.peak_burst) {
+        (Some(peak), excess) => Terms::two_rates(said.rate, burst, peak, self::burst(excess, peak)),
+        (None, Some(excess)) => Terms::single_rate(said.rate, burst, excess),
+        (None, None) => Terms::single_rate(said.rate, burst, Bytes::ZERO),
+    };
+    let between = said.excess.map_or(Fate::Drop, |dscp| Fate::Forward(Colour::Yellow, Some(dscp)));
+    let has_second = said.peak.is_some() || said.peak_burst.is_some();
+    // without a second bound all that is not within the rate is between
+    let above = if has_second { Fate::Drop } else { between };
+    let fates = match said.colours {
+        Some([green, yellow, red]) => [
+            Fate::Forward(Colour::Green, Some(green)),
+            Fate::Forward(Colour::Yellow, Some(yellow)),
+            Fate::Forward(Colour::Red, Some(red)),
+        ],
+        None => [Fate::Forward(Colour::Green, dscp), between, above],
+    };
+    Police { terms, fates, aware: said.aware }
+}
+
+fn burst(said: Option<Bytes>, rate: Rate) -> Bytes {
+    said.unwrap_or_else(|| rate.bytes_in(BURST).max(BURST_LEAST))
+}
