@@ -8,12 +8,14 @@ mod condition;
 mod engine;
 mod packet;
 mod policy;
+mod share;
 
 pub use capture::capture;
 pub use condition::condition;
 pub use engine::engine;
 pub use packet::{packet, words};
 pub use policy::{policy, subscribers};
+pub use share::share;
 
 /// A target: its name, which is also that of its folder of seeds, and its function.
 pub type Target = (&'static str, fn(&[u8]));
@@ -27,4 +29,5 @@ pub const TARGETS: &[Target] = &[
     ("capture", capture),
     ("engine", engine),
     ("condition", condition),
+    ("share", share),
 ];

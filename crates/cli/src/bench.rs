@@ -8,6 +8,7 @@ mod lab;
 mod police;
 mod policy;
 mod sched;
+mod share;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -36,6 +37,8 @@ enum What {
     Sched(sched::Args),
     /// Whether frames are within what was agreed: the policer alone
     Police(police::Args),
+    /// Who may have how much: the allocators without queues
+    Share(share::Args),
     /// Reading and checking a policy with its table of subscribers
     Policy(policy::Args),
     /// The laboratory: how much faster than life, and frames a second
@@ -48,6 +51,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         What::Condition(args) => condition::run(args),
         What::Sched(args) => sched::run(args),
         What::Police(args) => police::run(args),
+        What::Share(args) => share::run(args),
         What::Policy(args) => policy::run(args),
         What::Lab(args) => lab::run(args),
     }

@@ -31,7 +31,7 @@ pub(crate) struct Args {
 enum What {
     /// The experiments that this binary carries
     List,
-    /// Run an experiment: a name, a group (survey, edge), a scenario file or its folder
+    /// Run an experiment: a name, a group (survey, edge, hsdba), a scenario file or its folder
     Run(Run),
     /// Set two runs, or two profiles of one, side by side
     Compare(compare::Args),

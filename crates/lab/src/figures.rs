@@ -217,6 +217,10 @@ fn of_lines(run: &Run, kind: &Kind) -> Option<f64> {
             let counts = &run.links[*link][*way as usize];
             Some(whole(counts.dropped + counts.lost) / whole(counts.offered.max(1)))
         }
+        Kind::Share(figure) => {
+            let found = run.shares.iter().find(|(name, _)| name == figure);
+            found.map(|(_, figure)| *figure)
+        }
         Kind::BoxMs => Some(run.box_ms),
         Kind::BoxDropped(way) => {
             let passed = run.boxes[*way as usize];

@@ -15,6 +15,7 @@ mod report;
 mod result;
 pub mod run;
 pub mod scenario;
+mod sharing;
 mod summary;
 pub mod systems;
 

@@ -9,13 +9,14 @@ use std::sync::{Mutex, PoisonError};
 use weir_engine::Config;
 use weir_sim::flow::{EndReport, Report};
 use weir_sim::link::LinkCounts;
-use weir_sim::{FlowSpec, NodeId, Random, World};
+use weir_sim::{FlowSpec, NodeId, Random, Source, World};
 use weir_units::{Instant, Span};
 
 use crate::scenario::{Flow, NodeKind, Profile, Scenario};
+use crate::sharing;
 
 /// What one run has shown.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Run {
     /// By flow of the scenario, and by its number.
     pub flows: Vec<Vec<Seen>>,
@@ -30,6 +31,8 @@ pub struct Run {
     pub boxes: [Passed; 2],
     /// Frames that went over any line, in all cases.
     pub frames: u64,
+    /// What allocators alone have shown, by name.
+    pub shares: Vec<(String, f64)>,
     /// The other cases of a sweep.
     pub more: Vec<Run>,
 }
@@ -100,14 +103,14 @@ pub fn all(
 /// # Errors
 /// The policy is more than an engine takes; in words.
 pub fn one(scenario: &Scenario, profile: &Profile, seed: u64) -> Result<Run, String> {
-    let mut built = build(scenario, profile, seed)?;
-    built.world.run_until(scenario.measure.0);
-    let before = built.counts();
-    built.world.run_until(scenario.measure.1);
-    let mut counts = built.counts();
-    counts.less(&before);
-    built.world.run_until(Instant::ZERO + scenario.run);
-    let mut run = built.seen(scenario, profile, counts);
+    let mut run = match (&scenario.sharing, profile.law) {
+        (Some(sharing), Some(law)) => {
+            let shares = sharing::run(sharing, law, seed);
+            Run { shares, ..Run::default() }
+        }
+        (Some(_), None) => return Err(format!("{} has no law", profile.name)),
+        (None, _) => in_world(scenario, profile, seed)?,
+    };
     for case in &scenario.more {
         let same = case.profiles.iter().find(|other| other.name == profile.name);
         let same = same.ok_or_else(|| format!("{} is not in all cases", profile.name))?;
@@ -116,6 +119,18 @@ pub fn one(scenario: &Scenario, profile: &Profile, seed: u64) -> Result<Run, Str
         run.more.push(seen);
     }
     Ok(run)
+}
+
+/// One run of one case, with hosts and frames.
+fn in_world(scenario: &Scenario, profile: &Profile, seed: u64) -> Result<Run, String> {
+    let mut built = build(scenario, profile, seed)?;
+    built.world.run_until(scenario.measure.0);
+    let before = built.counts();
+    built.world.run_until(scenario.measure.1);
+    let mut counts = built.counts();
+    counts.less(&before);
+    built.world.run_until(Instant::ZERO + scenario.run);
+    Ok(built.seen(scenario, profile, counts))
 }
 
 /// A world that is ready to run.
@@ -186,6 +201,10 @@ fn spec(scenario: &Scenario, flow: &Flow, nodes: &[NodeId], n: u32, late: Span) 
     spec.bin = Some(scenario.bin);
     spec.samples = true;
     spec.tcp = Box::new(flow.tcp.clone());
+    if matches!(flow.source, Source::Echo { .. }) {
+        // who types does not wait for the last letter: ssh and telnet say so to their systems
+        spec.tcp.iter_mut().for_each(|tcp| tcp.nagle = false);
+    }
     spec
 }
 
@@ -263,7 +282,7 @@ impl Built {
             })
         });
         let classes = rows.collect();
-        Run { flows: flows.collect(), box_ms, classes, boxes, frames, links, more: Vec::new() }
+        Run { flows: flows.collect(), box_ms, classes, boxes, frames, links, ..Run::default() }
     }
 }
 

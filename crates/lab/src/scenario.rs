@@ -18,6 +18,9 @@ use weir_policy::{Place, Problem, Problems, Source};
 use weir_sim::LinkSpec;
 use weir_units::{Instant, Span};
 
+use crate::sharing;
+
+pub use crate::sharing::{Enforce, Sharing};
 pub use claims::{Bound, Claim};
 pub use flows::Flow;
 pub use links::{Wire, Words};
@@ -50,6 +53,8 @@ pub struct Scenario {
     pub metrics: Vec<Metric>,
     /// What is claimed.
     pub claims: Vec<Claim>,
+    /// The allocators alone, without hosts: then there are no nodes, links and flows.
+    pub sharing: Option<Sharing>,
     /// The other cases of a sweep, each a scenario without metrics and claims of its own.
     pub more: Vec<Scenario>,
 }
@@ -65,8 +70,9 @@ pub struct Reading {
     pub source: Source,
 }
 
-const TOP: [&str; 9] =
-    ["scenario", "sweep", "node", "link", "flow", "policy", "profile", "metric", "claim"];
+const TOP: [&str; 10] = [
+    "scenario", "sweep", "sharing", "node", "link", "flow", "policy", "profile", "metric", "claim",
+];
 const SCENARIO: [&str; 6] = ["about", "run", "from", "to", "bin", "seeds"];
 /// How many names a message lists.
 const FEW: usize = 12;
@@ -183,6 +189,7 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
     }
     let head = head.and_then(|e| e.table("[scenario]", problems));
     let times = head.map(|t| times(t, problems)).unwrap_or_default();
+    let sharing = top.take("sharing").map(|e| sharing::read(e, times.run, problems));
     let mut nodes = Vec::new();
     let mut boxes = Vec::new();
     for (name, entry) in entries(top.take("node"), "[node.NAME]", problems) {
@@ -216,8 +223,8 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
             profiles.is_empty(),
             "add [profile.none] (the box is a wire), or [profile.weir]",
         ),
-        ("node", nodes.is_empty(), "add [node.NAME]"),
-        ("flow", flows.is_empty(), "add [flow.NAME]"),
+        ("node", nodes.is_empty() && sharing.is_none(), "add [node.NAME]"),
+        ("flow", flows.is_empty() && sharing.is_none(), "add [flow.NAME]"),
     ];
     for (what, _, help) in missing.into_iter().filter(|(_, is_missing, _)| *is_missing) {
         problems.error(Place::default(), format!("the scenario has no {what}"), help);
@@ -236,6 +243,7 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
         profiles,
         metrics: none.0,
         claims: none.1,
+        sharing: sharing.flatten(),
         more,
     };
     Case { scenario, metrics, claims, times, problems: all_problems }

@@ -64,3 +64,9 @@ pub const SIM_STATIONS: usize = 1 << 16;
 pub const SIM_SAMPLES: usize = 1 << 22;
 /// Bins of a simulated flow's series.
 pub const SIM_BINS: usize = 1 << 20;
+/// Nodes of a tree whose shares are computed, the link and room for leaves that join among them.
+pub const SHARE_NODES: u32 = 1 << 20;
+/// The weight of a node beside its siblings; of n siblings each has 2^32/n at most.
+pub const SHARE_WEIGHT: u32 = 1 << 20;
+/// Events of leaves that join and go, kept until they are fetched.
+pub const SHARE_EVENTS: usize = 1_024;

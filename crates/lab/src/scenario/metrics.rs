@@ -73,6 +73,8 @@ pub enum Kind {
     QueueMs(usize, Side),
     /// Frames that the queue before a link or the path behind it lost, by those that came.
     Dropped(usize, Side),
+    /// What the allocators alone have shown under this name.
+    Share(String),
     /// The worst wait that the box itself added, in ms.
     BoxMs,
     /// Bytes that the boxes dropped of those that came from the LAN (there) or the WAN (back), by
@@ -113,7 +115,7 @@ pub enum Side {
 }
 
 /// The kinds, and the words that each of them knows.
-const KINDS: [(&str, &[&str]); 37] = [
+const KINDS: [(&str, &[&str]); 38] = [
     ("goodput", &["flows", "during"]),
     ("rate", &["flows", "during"]),
     ("bytes", &["flows", "during"]),
@@ -143,6 +145,7 @@ const KINDS: [(&str, &[&str]); 37] = [
     ("queue-ms", &["link", "way"]),
     ("dropped", &["link", "way"]),
     ("class-queue", &["class"]),
+    ("share", &["figure"]),
     ("box-dropped", &["way"]),
     ("box-ms", &[]),
     ("stability", &["of"]),
@@ -206,6 +209,7 @@ pub(super) fn read(
         Some("flows") => read.of_flows(kind),
         Some("link") => read.of_link(kind),
         Some("class") => read.of_class(),
+        Some("figure") => read.of_share(),
         Some(_) => Some(Kind::BoxDropped(read.way())),
         None => Some(Kind::BoxMs),
     };
@@ -273,6 +277,12 @@ impl<'t> Reader<'_, 't> {
         let entry = self.needed("class", "write class = \"/office\"")?;
         let path = entry.text("class", "the path of a class", self.problems)?;
         Some(Kind::ClassQueue(path.to_owned()))
+    }
+
+    fn of_share(&mut self) -> Option<Kind> {
+        let entry = self.needed("figure", "write figure = \"dev_mean\"")?;
+        let figure = entry.text("figure", "the name of a figure", self.problems)?;
+        Some(Kind::Share(figure.to_owned()))
     }
 
     fn way(&mut self) -> Side {

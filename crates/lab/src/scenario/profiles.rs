@@ -7,6 +7,7 @@ use weir_policy::{Place, Plan, Problems, Severity, Source};
 use super::flows::Flow;
 use super::links::{self, Wire, Words};
 use super::{Load, find, shared};
+use crate::sharing::{self, Enforce};
 
 /// One way to run the scenario.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub struct Profile {
     pub about: String,
     /// What each box does; without one, a box is a wire.
     pub plan: Option<Plan>,
+    /// What it does with packets where only allocators are.
+    pub law: Option<Enforce>,
     /// Links that are otherwise: the place of the link; both directions, there, back.
     pub links: Vec<(usize, [Words; 3])>,
     /// Flows that stay away, by their places.
@@ -30,7 +33,18 @@ pub(super) struct About<'a> {
     pub(super) flows: &'a [Flow],
 }
 
-const WORDS: [&str; 7] = ["about", "system", "put", "policy", "policy-file", "link", "without"];
+const WORDS: [&str; 10] = [
+    "about",
+    "system",
+    "put",
+    "policy",
+    "policy-file",
+    "link",
+    "without",
+    "law",
+    "frames",
+    "constant",
+];
 
 pub(super) fn read(
     name: &str,
@@ -46,6 +60,7 @@ pub(super) fn read(
     let names = about.flows.iter().map(|flow| flow.name.as_str());
     let away = away.into_iter().filter_map(|e| find(e, "without", "flow", names.clone(), problems));
     let without = away.collect();
+    let law = sharing::law(&mut table, problems);
     let inline = table.take("policy");
     let file = table.take("policy-file");
     let mut changes = Vec::new();
@@ -89,7 +104,7 @@ pub(super) fn read(
         (None, None) => filled.and_then(|filled| plan(name, filled.entry, &filled.text, problems)),
     };
     let about = sentence.or(system_about).unwrap_or_default().to_owned();
-    Some(Profile { name: name.to_owned(), about, plan, links: changes, without })
+    Some(Profile { name: name.to_owned(), about, plan, law, links: changes, without })
 }
 
 fn change(

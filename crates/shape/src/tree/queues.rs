@@ -8,6 +8,7 @@
 use weir_packet::{Frame, Label};
 use weir_units::{Instant, Rate};
 
+mod calm;
 mod coming;
 mod leaving;
 mod lists;
@@ -49,8 +50,9 @@ pub(crate) struct Queue {
     /// The sessions that spoke before and after it.
     pub(super) older: u32,
     pub(super) younger: u32,
-    /// When it spoke last, in 2^20 nanoseconds.
-    pub(super) spoke: u32,
+    /// With sessions: when it spoke last, in 2^20 nanoseconds. Without: up to when its small
+    /// frames have been spared, in microseconds.
+    pub(super) moment: u32,
 }
 
 const _: () = assert!(size_of::<Queue>() <= 112);

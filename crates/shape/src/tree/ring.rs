@@ -1,8 +1,10 @@
 //! Turns: members of a ring are served one after the other, each until its credit of bytes is used
 //! up (deficit round robin, Shreedhar and Varghese 1995). A member that just began to send goes
 //! before those that have been sending for longer, for one credit (as in FQ-CoDel, RFC 8290): who
-//! sends little always goes first, who sends much never twice. Used for the connections of a leaf,
-//! and for its hosts and the connections of each.
+//! sends little always goes first, who sends much never twice. One that fell silent with credit
+//! left comes back first with what is left of it: whoever sends less than its part in a round never
+//! waits for the round. Used for the connections of a leaf, and for its hosts and the connections
+//! of each.
 
 use std::ops::IndexMut;
 
@@ -83,6 +85,18 @@ impl List {
         self.last = id;
     }
 
+    /// In front of all others.
+    #[inline]
+    pub(crate) fn prepend<T: Members>(&mut self, members: &mut T, id: u32) {
+        let turn = members[id].turn();
+        (turn.before, turn.behind) = (NONE, self.first);
+        match self.first {
+            NONE => self.last = id,
+            first => members[first].turn().before = id,
+        }
+        self.first = id;
+    }
+
     #[inline]
     pub(crate) fn remove<T: Members>(&mut self, members: &mut T, id: u32) {
         let turn = members[id].turn();
@@ -115,12 +129,32 @@ impl Ring {
         self.new.first().or_else(|| self.old.first())
     }
 
-    /// A member that was nowhere begins to send.
+    /// A member that was nowhere begins to send; in a hurry, before the others that do.
     #[inline]
-    pub(crate) fn begin<T: Members>(&mut self, members: &mut T, id: u32) {
+    pub(crate) fn begin<T: Members>(&mut self, members: &mut T, id: u32, in_a_hurry: bool) {
+        members[id].turn().credit = QUANTUM;
+        self.join_new(members, id, in_a_hurry);
+    }
+
+    #[inline]
+    fn join_new<T: Members>(&mut self, members: &mut T, id: u32, in_a_hurry: bool) {
+        members[id].turn().place = Place::New;
+        if in_a_hurry {
+            self.new.prepend(members, id);
+        } else {
+            self.new.append(members, id);
+        }
+    }
+
+    /// A member that fell silent in this round has something to send again: with what is left of
+    /// its credit it goes first.
+    #[inline]
+    pub(crate) fn returns<T: Members>(&mut self, members: &mut T, id: u32, in_a_hurry: bool) {
         let turn = members[id].turn();
-        (turn.place, turn.credit) = (Place::New, QUANTUM);
-        self.new.append(members, id);
+        if turn.place == Place::Old && turn.credit > 0 {
+            self.leave(members, id);
+            self.join_new(members, id, in_a_hurry);
+        }
     }
 
     /// A member comes back that was kept away for a while: behind all others.

@@ -17,7 +17,7 @@ const TICK: u32 = 20;
 impl Queues {
     /// Whether a frame of this session may join its queue. It may also while it waits for a place.
     pub(super) fn may_speak(&mut self, now: Instant, leaf: u32, id: u32, told: Sessions) -> bool {
-        self.queues[id].spoke = ticks(now);
+        self.queues[id].moment = ticks(now);
         if told.next == Next::Share || self.queues[id].turn.place == Place::Waiting {
             return true;
         }
@@ -82,7 +82,7 @@ impl Queues {
     fn silence_ends(&self, now: Instant, leaf: u32) -> Option<Instant> {
         let oldest = self.queues.get(self.crowds[leaf as usize].oldest)?;
         let silence = Span::from_secs(SESSION_IDLE_SECS);
-        let since = u64::from(ticks(now).wrapping_sub(oldest.spoke)) << TICK;
+        let since = u64::from(ticks(now).wrapping_sub(oldest.moment)) << TICK;
         let is_silent = oldest.chain.is_empty();
         Some(if is_silent { now + (silence - Span::from_ns(since)) } else { now + silence })
     }

@@ -90,6 +90,13 @@ impl Report {
         end.bins[at] += bytes;
     }
 
+    /// Who started the flow has the answer to what was asked then, if that counts.
+    pub(crate) fn answered(&mut self, asked: Instant, now: Instant) {
+        if self.counts(asked) {
+            self.ends[0].delays.add(now.since(asked));
+        }
+    }
+
     /// Whether what happens at `now` counts.
     pub(crate) fn counts(&self, now: Instant) -> bool {
         now >= self.measure.0 && now < self.measure.1

@@ -97,7 +97,7 @@ impl Stream {
             (Source::Echo { .. }, 1) => self.ends[1].write(bytes),
             (Source::Echo { .. }, _) => {
                 for asked in self.asked.drain(..self.asked.len().min(up_to(bytes))) {
-                    report.ends[0].delays.add(now.since(asked));
+                    report.answered(asked, now);
                 }
             }
             (Source::Web { keeps, .. }, 1) => {
@@ -115,7 +115,7 @@ impl Stream {
                 if self.answer == 0
                     && let Some(asked) = self.asked.pop_front()
                 {
-                    report.ends[0].delays.add(now.since(asked));
+                    report.answered(asked, now);
                     self.next = now + random.wait(*think);
                     if !keeps {
                         self.ends[0].close();

@@ -4,7 +4,7 @@
 use weir_packet::{Frame, Label, Reason};
 use weir_units::Instant;
 
-use super::{Joins, Kept, Queues, depth};
+use super::{Joins, Kept, Queues, calm, depth};
 use crate::aqm::{Arriving, Fate};
 use crate::tree::node::{NONE, Node};
 use crate::tree::ring::{Member, Place};
@@ -38,8 +38,17 @@ impl Queues {
         if fate == Fate::Drop {
             return Err(Reason::Managed);
         }
-        if queue.turn.place == Place::Off && !self.begins(now, id, number, kept, label) {
+        let (place, was_silent) = (queue.turn.place, queue.chain.is_empty());
+        let may_be_calm = bytes <= calm::LARGEST && kept.by_flow && care.sessions.is_none();
+        let is_calm = may_be_calm && queue.is_calm(now, bytes);
+        if place == Place::Off && !self.begins(now, id, number, kept, label, is_calm) {
             return Err(Reason::QueueFull);
+        }
+        if place == Place::Old && was_silent {
+            self.returns(number, id, is_calm);
+        }
+        if is_calm && label.kind.is_udp() {
+            self.queues[id].spare(bytes);
         }
         let mut lost = None;
         if node.is_full(bytes) {
@@ -103,23 +112,34 @@ impl Queues {
         number: u32,
         kept: &Kept,
         label: &Label,
+        in_a_hurry: bool,
     ) -> bool {
         if self.is_ahead(now, id, kept) {
             return true;
         }
         let crowd = &mut self.crowds[number as usize];
         if !kept.by_host {
-            crowd.ring.begin(&mut self.queues, id);
+            crowd.ring.begin(&mut self.queues, id, in_a_hurry);
             return true;
         }
         let Some(host) = self.hosts.find(number, label.host) else { return false };
         crowd.by_host = true;
         if self.hosts[host].turn().place == Place::Off {
-            crowd.ring.begin(&mut self.hosts, host);
+            crowd.ring.begin(&mut self.hosts, host, in_a_hurry);
         }
-        self.hosts[host].ring.begin(&mut self.queues, id);
+        self.hosts[host].ring.begin(&mut self.queues, id, in_a_hurry);
         self.queues[id].host = host;
         true
+    }
+
+    /// A queue that fell silent in this round is to send again.
+    #[inline(never)]
+    fn returns(&mut self, number: u32, id: u32, in_a_hurry: bool) {
+        let ring = match self.queues[id].host {
+            NONE => &mut self.crowds[number as usize].ring,
+            host => &mut self.hosts[host].ring,
+        };
+        ring.returns(&mut self.queues, id, in_a_hurry);
     }
 
     /// The leaf is full: the fattest of its queues gives its first frame, which has to go. `None`:

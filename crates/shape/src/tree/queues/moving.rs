@@ -92,7 +92,7 @@ impl Queues {
             let _ = self.may_speak(now, number, id, sessions);
         }
         let is_off = self.queues[id].turn.place == Place::Off;
-        if is_off && !self.begins(now, id, number, kept, label) {
+        if is_off && !self.begins(now, id, number, kept, label, false) {
             self.store.append_one(&mut self.dropped, at);
             return false;
         }

@@ -1,0 +1,168 @@
+//! The words of `[sharing]`, and of a profile's `law`.
+
+use weir_policy::reader::{Entry, Table};
+use weir_policy::{Place, Problems};
+use weir_share::{LINK, Law, Node, Options, ahab, hsdba};
+use weir_units::{Rate, Span};
+
+use super::{Ask, Enforce, Gaps, Load, Sharing, bits};
+
+const WORDS: [&str; 13] = [
+    "ask", "case", "rate", "bytes", "unit", "tree", "weights", "load", "gaps", "jitter", "begins",
+    "lasts", "peaks",
+];
+const ASKS: [(&str, Ask); 7] = [
+    ("fair", Ask::Fair),
+    ("steps", Ask::Steps),
+    ("limits", Ask::Limits),
+    ("latency", Ask::Latency),
+    ("churn", Ask::Churn),
+    ("join", Ask::Join),
+    ("example", Ask::Example),
+];
+const SPAN: &str = "a time as in \"20ms\" or \"60s\"";
+const RATE: &str = "a rate as in \"10gbit\"";
+/// More leaves than an experiment has.
+const LEAVES: usize = 1 << 16;
+
+pub(crate) fn read(entry: Entry<'_>, run: Span, problems: &mut Problems) -> Option<Sharing> {
+    let mut table = entry.table("[sharing]", problems)?;
+    let ask = table.take("ask").and_then(|e| e.word("ask", &ASKS, problems));
+    let rate = table.take("rate").and_then(|e| e.read::<Rate>("rate", RATE, problems));
+    let bytes = table.take("bytes").and_then(|e| e.number("bytes", 64..=9_000, problems));
+    let span = |word: &str, table: &mut Table<'_>, problems: &mut Problems| {
+        table.take(word).and_then(|e| e.read::<Span>(word, SPAN, problems))
+    };
+    let unit = span("unit", &mut table, problems).unwrap_or(run);
+    let begins = span("begins", &mut table, problems).unwrap_or(Span::ZERO);
+    let lasts = span("lasts", &mut table, problems).unwrap_or(run);
+    let jitter = table.take("jitter").and_then(|e| e.number("jitter", 0..=99, problems));
+    let jitter = u32::try_from(jitter.unwrap_or(20)).unwrap_or(20);
+    let all = [
+        ("cbr", Gaps::Jitter(0.0)),
+        ("jitter", Gaps::Jitter(f64::from(jitter) / 100.0)),
+        ("poisson", Gaps::Poisson),
+    ];
+    let gaps = table.take("gaps").and_then(|e| e.word("gaps", &all, problems));
+    let gaps = gaps.unwrap_or(all[1].1);
+    let case = table.take("case").and_then(|e| e.text("case", "a word", problems)).unwrap_or("");
+    let tree_words = chosen(table.take("tree"), case, problems);
+    let widths = numbers(tree_words, "tree", problems);
+    let weights = chosen(table.take("weights"), case, problems);
+    let weights = weights.map_or_else(Vec::new, |e| e.list());
+    let weights: Vec<Vec<u32>> =
+        weights.into_iter().map(|e| numbers(Some(e), "weights", problems)).collect();
+    let loads = rates(table.take("load"), "load", problems);
+    let peaks = rates(table.take("peaks"), "peaks", problems);
+    table.finish(&WORDS, problems);
+    let Some((ask, rate)) = ask.zip(rate) else {
+        let help = "write ask = \"fair\" and rate = \"10gbit\"";
+        problems.error(entry.place, "[sharing] does not say what is asked of which link", help);
+        return None;
+    };
+    let mut nodes = vec![Node::link(rate)];
+    let first = tree(&mut nodes, &widths, &weights, &peaks, entry.place, problems)?;
+    let begin = |at: u64| begins.ns().saturating_mul(at);
+    let loads = (0_u64..).zip(first..nodes.len()).map(|(number, node)| Load {
+        node: u32::try_from(node).unwrap_or(0),
+        rate: loads
+            .get(usize::try_from(number).unwrap_or(0) % loads.len().max(1))
+            .map_or(0.0, |rate| bits(*rate)),
+        gaps,
+        times: (begin(number), (begin(number) + lasts.ns()).min(run.ns())),
+    });
+    let bytes = u32::try_from(bytes.unwrap_or(1_024)).unwrap_or(1_024);
+    Some(Sharing { ask, loads: loads.collect(), nodes, unit, run, bytes })
+}
+
+/// Nodes level by level; where the leaves begin.
+fn tree(
+    nodes: &mut Vec<Node>,
+    widths: &[u32],
+    weights: &[Vec<u32>],
+    peaks: &[Rate],
+    place: Place,
+    problems: &mut Problems,
+) -> Option<usize> {
+    let mut above = LINK as usize..LINK as usize + 1;
+    for (level, &width) in widths.iter().enumerate() {
+        let begin = nodes.len();
+        let is_last = level + 1 == widths.len();
+        let mut number = 0;
+        for parent in above {
+            let parent = u32::try_from(parent).unwrap_or(0);
+            for _ in 0..width {
+                let of_level = weights.get(level).map_or(&[][..], Vec::as_slice);
+                let weight = of_level.get(number % of_level.len().max(1)).copied().unwrap_or(1);
+                let leaf = Node::leaf(parent, weight);
+                let peak = peaks.get(number % peaks.len().max(1)).copied().unwrap_or(Rate::MAX);
+                let node =
+                    if is_last { Node { peak, ..leaf } } else { Node::inner(parent, weight) };
+                nodes.push(node);
+                number += 1;
+            }
+            if nodes.len() > LEAVES * 2 {
+                problems.error(place, "the tree is too large", "leave some branches out");
+                return None;
+            }
+        }
+        above = begin..nodes.len();
+    }
+    Some(above.start.max(1))
+}
+
+/// What an entry says of this case; it may be the same for all.
+fn chosen<'t>(entry: Option<Entry<'t>>, case: &str, problems: &mut Problems) -> Option<Entry<'t>> {
+    let entry = entry?;
+    if entry.kind() != "a table" {
+        return Some(entry);
+    }
+    let mut cases = entry.table("the cases", problems)?;
+    let found = cases.take(case);
+    if found.is_none() {
+        problems.error(entry.place, format!("nothing is said of the case \"{case}\""), "");
+    }
+    found
+}
+
+fn numbers(entry: Option<Entry<'_>>, word: &str, problems: &mut Problems) -> Vec<u32> {
+    let list = entry.map_or_else(Vec::new, |entry| entry.list());
+    let each = list.into_iter().filter_map(|e| e.number(word, 1..=65_536, problems));
+    each.filter_map(|number| u32::try_from(number).ok()).collect()
+}
+
+fn rates(entry: Option<Entry<'_>>, word: &str, problems: &mut Problems) -> Vec<Rate> {
+    let list = entry.map_or_else(Vec::new, |entry| entry.list());
+    list.into_iter().filter_map(|e| e.read::<Rate>(word, RATE, problems)).collect()
+}
+
+/// What a profile does: `law = "weir"`, and what goes with it.
+pub(crate) fn law(table: &mut Table<'_>, problems: &mut Problems) -> Option<Enforce> {
+    let entry = table.take("law")?;
+    let frames = table.take("frames").and_then(|e| e.number("frames", 1..=65_536, problems));
+    let frames = frames.and_then(|frames| u32::try_from(frames).ok()).unwrap_or(64);
+    let constant = table.take("constant");
+    let constant = constant.and_then(|e| e.read::<Span>("constant", SPAN, problems));
+    let by = |silence| {
+        let options = hsdba::Options { silence, ..hsdba::Options::default() };
+        Enforce::Law(Law::Hsdba(options))
+    };
+    let average = hsdba::Options { window: Span::ZERO, ..hsdba::Options::default() };
+    let printed = hsdba::Options { reading: hsdba::Reading::Printed, ..hsdba::Options::default() };
+    let words = [
+        ("weir", Enforce::Law(Law::Weir(Options::SHORT))),
+        ("weir-tcp", Enforce::Law(Law::Weir(Options::TCP))),
+        ("hsdba", by(hsdba::Silence::Poll)),
+        ("hsdba-timeout", by(hsdba::Silence::Timeout)),
+        ("hsdba-hybrid", by(hsdba::Silence::Hybrid)),
+        ("hsdba-sweep", by(hsdba::Silence::Sweep)),
+        ("hsdba-average", Enforce::Law(Law::Hsdba(average))),
+        ("hsdba-printed", Enforce::Law(Law::Hsdba(printed))),
+        ("hcsfq", Enforce::Law(Law::Hcsfq(constant.unwrap_or(Span::from_ms(2)), 1))),
+        ("ahab", Enforce::Law(Law::Ahab(ahab::Options::default()))),
+        ("fifo", Enforce::Fifo(frames)),
+        ("dwrr", Enforce::Dwrr(frames)),
+        ("open", Enforce::Open),
+    ];
+    entry.word("law", &words, problems)
+}

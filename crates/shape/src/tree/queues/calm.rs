@@ -1,0 +1,73 @@
+//! Calls and whoever types are protected with no rule written. They cannot wait, and send no faster
+//! when they may: small frames at a low rate. As long as a connection keeps to that, it goes before
+//! the others that begin to send, and datagrams cost it a sixteenth of their bytes, so that a call
+//! may have sixteen times its even part. What is more than that is like everything else, so a flood
+//! gains nothing.
+
+use weir_units::{Instant, Rate};
+
+use super::Queue;
+
+/// Bytes of the largest small frame: 20 ms of speech without compression, and what some add.
+pub(super) const LARGEST: usize = 300;
+/// Speech without compression, with all headers, and a little.
+const FASTEST: Rate = Rate::from_bps(96_000);
+/// Microseconds that frames may be early together: a network has brought them unevenly.
+const EARLY: u32 = 60_000;
+/// The part of its bytes that a frame of a call is charged for.
+const CHARGED: u32 = 16;
+
+impl Queue {
+    /// One more small frame of so many bytes: whether they keep to the rate of a call.
+    #[inline(never)]
+    pub(super) fn is_calm(&mut self, now: Instant, bytes: usize) -> bool {
+        #[expect(clippy::cast_possible_truncation, reason = "only differences are looked at")]
+        let now = (now.ns() / 1_000) as u32;
+        let ahead = self.moment.wrapping_sub(now).cast_signed();
+        // what lies further ahead than it can is from before the clock came around
+        let ahead = if (0..1_000_000).contains(&ahead) { ahead.unsigned_abs() } else { 0 };
+        if ahead > EARLY {
+            return false;
+        }
+        let takes = bytes as u64 * 8_000_000 / FASTEST.bps();
+        self.moment = now.wrapping_add(ahead + u32::try_from(takes).unwrap_or(0));
+        true
+    }
+
+    /// A frame of a call costs a part of its bytes.
+    #[inline]
+    pub(super) fn spare(&mut self, bytes: usize) {
+        let bytes = u32::try_from(bytes).unwrap_or(0);
+        let spared = bytes - bytes / CHARGED;
+        self.turn.credit = self.turn.credit.saturating_add(spared.cast_signed());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many frames of 200 bytes, so many milliseconds apart, are calm in a second.
+    fn calm(apart: u64) -> usize {
+        let mut queue = Queue::default();
+        let at = |n: u64| Instant::from_ns(n * apart * 1_000_000);
+        (0..1_000 / apart).filter(|n| queue.is_calm(at(*n), 200)).count()
+    }
+
+    #[test]
+    fn a_call_is_calm_and_a_flood_no_more_than_a_call() {
+        // 80 kbit/s: all of it; 1.6 Mbit/s: what a call at 96 kbit/s would be
+        assert_eq!(calm(20), 50);
+        let (each_second, early) = (96_000 / 1_600, 96 * 60 / 1_600);
+        assert!((each_second..=each_second + early + 1).contains(&calm(1)), "{}", calm(1));
+    }
+
+    #[test]
+    fn a_clock_that_comes_around_ends_nothing() {
+        let mut queue = Queue::default();
+        let day = 86_400_000_000_000;
+        for at in [0, day, day + 20_000_000, 2 * day] {
+            assert!(queue.is_calm(Instant::from_ns(at), 200), "{at}");
+        }
+    }
+}

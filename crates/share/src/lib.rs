@@ -1,0 +1,27 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+#![deny(clippy::float_arithmetic)]
+
+pub mod ahab;
+mod allocator;
+mod estimate;
+pub mod exact;
+mod fate;
+pub mod hcsfq;
+pub mod hsdba;
+mod level;
+pub mod members;
+mod plain;
+mod published;
+mod scale;
+mod tree;
+mod weir;
+
+pub use ahab::Ahab;
+pub use allocator::{Allocator, Law};
+pub use fate::Fate;
+pub use hcsfq::Hcsfq;
+pub use hsdba::Hsdba;
+pub use published::{Core, Published};
+pub use tree::{LINK, Node, Place, Places, Unfit};
+pub use weir::{Event, Gone, Options, Weir};

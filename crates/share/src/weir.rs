@@ -1,0 +1,348 @@
+//! The allocator of weir: HSDBA's idea, that each packet moves the shares on its way by a step,
+//! with what measuring it has taught.
+//!
+//! - Only leaves measure and only leaves drop; what a node wants is the sum of what its children
+//!   want, each capped by its peak.
+//! - The sums are exact after every packet, so the level is.
+//! - A leaf passes by credit at the rate of its share, not by a random number.
+//! - A virtual queue at the rate of the link takes a little from the shares until it is empty.
+//! - Who falls silent is noticed by the packets of others.
+
+mod audit;
+mod change;
+mod child;
+mod inner;
+mod leaf;
+mod sweep;
+
+use weir_units::{Instant, Rate, Span, limits};
+
+use crate::fate::Fate;
+use crate::scale::{CREDIT, LONGEST, Packed, rate, units};
+use crate::tree::{Layout, Node, Place, Places, Unfit, number};
+use child::{Child, Flags, Sums};
+use inner::{Inner, LEAF, NONE};
+use leaf::Leaf;
+
+use change::Joining;
+pub use change::{Event, Gone};
+
+/// How the leaves enforce what they have.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How much unused share a leaf may save: about one round trip of its senders.
+    pub credit: Span,
+    /// Saved credit beyond sixteen packets is good only while the virtual queue is shorter.
+    pub gate: Span,
+    /// Whether packets of leaves in debt are marked before they are dropped.
+    pub marks: bool,
+}
+
+impl Options {
+    /// For TCP: a round trip of credit.
+    pub const TCP: Options =
+        Options { credit: Span::from_ms(20), gate: Span::from_ms(2), marks: false };
+    /// For the shortest queue: sixteen packets of credit.
+    pub const SHORT: Options =
+        Options { credit: Span::ZERO, gate: Span::from_us(200), marks: false };
+}
+
+/// The nodes from the link to a leaf.
+const PATH: usize = limits::TREE_DEPTH + 1;
+
+/// The allocator: a tree, and who has how much of it now.
+#[derive(Debug)]
+pub struct Weir {
+    inner: Vec<Inner>,
+    leaves: Vec<Leaf>,
+    joining: Joining,
+    options: Options,
+    capacity: u64,
+    /// Bytes that have passed and that the link has not carried yet, in 2^-33.
+    queue: u64,
+    /// When the queue was last drained, in ns.
+    last: u64,
+}
+
+impl Weir {
+    /// An allocator for this tree. Nothing is allocated after this.
+    ///
+    /// # Errors
+    /// The list is no tree.
+    pub fn new(nodes: &[Node], options: Options) -> Result<(Weir, Places), Unfit> {
+        let layout = Layout::new(nodes)?;
+        let child = |&at: &u32| {
+            let node = &nodes[at as usize];
+            let mut flags = Flags::default();
+            flags.set(Flags::FREE, node.is_leaf && node.is_spare);
+            let weight = node.weight.clamp(1, limits::SHARE_WEIGHT);
+            let (floor, peak) = (Packed::new(units(node.floor)), peak(node.peak));
+            Child { parent: layout.parent(nodes, at), weight, floor, peak, flags }
+        };
+        let inner = layout.inner.iter().map(child).map(|child| Inner {
+            sums: Sums::NONE,
+            hand: NONE,
+            first: [NONE; 2],
+            child,
+        });
+        let mut weir = Weir {
+            inner: inner.collect(),
+            leaves: layout.leaves.iter().map(child).map(Leaf::new).collect(),
+            joining: Joining::default(),
+            options,
+            capacity: units(nodes[0].peak),
+            queue: 0,
+            last: 0,
+        };
+        // the link itself has no peak but its rate, which the budget is
+        weir.inner[0].child.peak = Packed::INFINITE;
+        weir.link();
+        weir.weigh();
+        Ok((weir, layout.places))
+    }
+
+    /// Tells each node where its children begin and end.
+    fn link(&mut self) {
+        for at in (1..self.inner.len()).rev() {
+            let Child { parent, floor, .. } = self.inner[at].child;
+            let is_last = self.inner[parent as usize].first[0] == NONE;
+            self.inner[at].child.flags.set(Flags::LAST, is_last);
+            let node = &mut self.inner[parent as usize];
+            node.first[0] = number(at);
+            node.hand = number(at);
+            node.keeps(floor);
+        }
+        for at in (0..self.leaves.len()).rev() {
+            let Child { parent, floor, .. } = self.leaves[at].child;
+            let node = &mut self.inner[parent as usize];
+            self.leaves[at].child.flags.set(Flags::LAST, node.first[1] == NONE);
+            node.first[1] = number(at);
+            node.keeps(floor);
+            if node.first[0] == NONE {
+                node.hand = number(at) | LEAF;
+            }
+        }
+        self.chain();
+    }
+
+    /// Scales the weights of siblings down where their sum could be too large.
+    fn weigh(&mut self) {
+        let inner = (1..self.inner.len()).map(|at| Place::Inner(number(at)));
+        let leaves = (0..self.leaves.len()).map(|at| Place::Leaf(number(at)));
+        let mut shifts = vec![0; self.inner.len()];
+        let places: Vec<Place> = inner.chain(leaves).collect();
+        for &place in &places {
+            let most = self.weight_most(place);
+            let Some(child) = self.child(place) else { continue };
+            let over = (0..32).find(|&shift| child.weight >> shift <= most).unwrap_or(0);
+            let shift = &mut shifts[child.parent as usize];
+            *shift = over.max(*shift);
+        }
+        let inner = self.inner.iter_mut().skip(1).map(|node| &mut node.child);
+        for child in inner.chain(self.leaves.iter_mut().map(|leaf| &mut leaf.child)) {
+            child.weight = (child.weight >> shifts[child.parent as usize]).max(1);
+        }
+    }
+
+    /// A packet of a leaf: it moves the shares on its way, and passes or not.
+    pub fn packet(&mut self, now: Instant, leaf: u32, len: u32) -> Fate {
+        let (now, len) = (now.ns(), len.clamp(1, LONGEST));
+        let Some(flags) = self.leaves.get(leaf as usize).map(|l| l.child.flags) else {
+            return Fate::Drop { by: Place::Inner(0) };
+        };
+        if flags.0 & (Flags::FREE | Flags::WAITING) != 0 {
+            return Fate::Drop { by: Place::Leaf(leaf) };
+        }
+        self.step(now, leaf);
+        let gap = self.leaves[leaf as usize].last;
+        let gap = if gap == 0 { 0 } else { now.saturating_sub(gap) };
+        self.arrive(now, leaf, len);
+        self.drain(now);
+        let (share, by) = self.descend(leaf);
+        self.enforce(leaf, len, gap, share, by)
+    }
+
+    /// What a leaf may send now; the link's rate while nothing limits it.
+    #[must_use]
+    pub fn share(&self, leaf: u32) -> Rate {
+        let Some(leaf) = self.leaves.get(leaf as usize) else { return Rate::ZERO };
+        let (path, depth) = self.path(leaf.child.parent);
+        let mut budget = self.capacity;
+        for step in (0..depth).rev() {
+            let node = &self.inner[path[step] as usize];
+            budget = if step == 0 {
+                node.entitle(&leaf.child, leaf.demand(), budget).0
+            } else {
+                let next = &self.inner[path[step - 1] as usize];
+                node.entitle(&next.child, next.demand(), budget).0
+            };
+        }
+        rate(budget)
+    }
+
+    /// How fast a leaf sends, as far as is known.
+    #[must_use]
+    pub fn demand(&self, leaf: u32) -> Rate {
+        let leaf = self.leaves.get(leaf as usize);
+        let active = leaf.filter(|leaf| leaf.child.flags.has(Flags::ACTIVE));
+        active.map_or(Rate::ZERO, |leaf| rate(leaf.rate))
+    }
+
+    /// Bytes that it keeps for so many nodes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        size_of_val(self.inner.as_slice()) + size_of_val(self.leaves.as_slice())
+    }
+
+    /// Looks at `steps` leaves for silence: what a timer calls on a link that has few packets.
+    pub fn sweep(&mut self, now: Instant, steps: u32) {
+        (0..steps).for_each(|_| self.step(now.ns(), NONE));
+    }
+
+    /// The nodes from a parent up to the link.
+    fn path(&self, parent: u32) -> ([u32; PATH], usize) {
+        let (mut path, mut depth, mut at) = ([0; PATH], 0, parent);
+        while depth < PATH {
+            path[depth] = at;
+            depth += 1;
+            if at == 0 {
+                break;
+            }
+            at = self.inner[at as usize].child.parent;
+        }
+        (path, depth)
+    }
+
+    /// Counts the packet in its leaf, and what the leaf wants now on its way up.
+    fn arrive(&mut self, now: u64, number: u32, len: u32) {
+        let leaf = &mut self.leaves[number as usize];
+        if leaf.child.flags.has(Flags::ACTIVE) {
+            let before = leaf.demand();
+            leaf.count(now, len);
+            let after = leaf.demand();
+            if after != before {
+                let node = &mut self.inner[leaf.child.parent as usize];
+                let (was, at) = (node.demand(), leaf.child.parent);
+                node.sums.change(&leaf.child, before, after);
+                self.rise(at, was);
+            }
+        } else {
+            leaf.begin(now, len);
+            let node = &mut self.inner[leaf.child.parent as usize];
+            let (was, at) = (node.demand(), leaf.child.parent);
+            let demand = leaf.demand();
+            node.sums.join(&mut leaf.child, demand);
+            self.rise(at, was);
+        }
+    }
+
+    /// A leaf counts no longer.
+    fn retire(&mut self, number: u32) {
+        let leaf = &mut self.leaves[number as usize];
+        let node = &mut self.inner[leaf.child.parent as usize];
+        let (was, at) = (node.demand(), leaf.child.parent);
+        let demand = leaf.demand();
+        node.sums.leave(&mut leaf.child, demand);
+        self.rise(at, was);
+    }
+
+    /// Tells the nodes above that this one, which wanted `was`, wants something else.
+    fn rise(&mut self, mut at: u32, mut was: u64) {
+        while at != 0 {
+            let parent = self.inner[at as usize].child.parent;
+            let (above, below) = self.inner.split_at_mut(at as usize);
+            let (node, here) = (&mut above[parent as usize], &mut below[0]);
+            let (before, wants) = (node.demand(), here.demand());
+            match (here.child.flags.has(Flags::ACTIVE), here.sums.weight > 0) {
+                (true, true) if wants == was => return,
+                (true, true) => node.sums.change(&here.child, was, wants),
+                (true, false) => node.sums.leave(&mut here.child, was),
+                (false, true) => node.sums.join(&mut here.child, wants),
+                (false, false) => return,
+            }
+            (at, was) = (parent, before);
+        }
+    }
+
+    /// Lets the virtual queue go at the rate of the link.
+    fn drain(&mut self, now: u64) {
+        let gap = now.saturating_sub(self.last).min(leaf::PAUSE);
+        self.last = self.last.max(now);
+        self.queue = self.queue.saturating_sub(self.capacity.saturating_mul(gap));
+    }
+
+    /// Moves the levels on the way to a leaf; what it may send, and who limits it.
+    fn descend(&mut self, number: u32) -> (u64, Place) {
+        // what has queued is given 2^24 ns to go, and a part of the rate at most: with 2^22 a load
+        // of just the rate lost 0.65 % instead of 0.32 %, and the queue under overload was the same
+        let drained = (self.queue >> 24).min(self.capacity / 32);
+        let mut budget = self.capacity - drained;
+        let mut by = Place::Inner(0);
+        let (path, depth) = self.path(self.leaves[number as usize].child.parent);
+        for step in (0..depth).rev() {
+            let at = path[step];
+            let (node, child, demand, place) = if step == 0 {
+                let leaf = &mut self.leaves[number as usize];
+                let demand = leaf.demand();
+                let node = &mut self.inner[at as usize];
+                (node, &mut leaf.child, demand, Place::Leaf(number))
+            } else {
+                let next = path[step - 1];
+                let (above, below) = self.inner.split_at_mut(next as usize);
+                let demand = below[0].demand();
+                let node = &mut above[at as usize];
+                (node, &mut below[0].child, demand, Place::Inner(next))
+            };
+            node.sums.look(child, demand);
+            node.settle(budget);
+            let (share, is_level) = node.entitle(child, demand, budget);
+            if share < budget {
+                by = if is_level { Place::Inner(at) } else { place };
+            }
+            budget = share;
+        }
+        (budget, by)
+    }
+
+    /// Lets a packet pass by the credit of its leaf.
+    fn enforce(&mut self, number: u32, len: u32, gap: u64, share: u64, by: Place) -> Fate {
+        let leaf = &mut self.leaves[number as usize];
+        let cost = leaf::cost(len);
+        if by == Place::Inner(0) && self.inner[0].sums.level.is_infinite() {
+            // nothing limits it
+            leaf.credit = leaf.credit.max(leaf::burst(len));
+            leaf.small = leaf::burst(len).unsigned_abs();
+            self.queue = self.queue.saturating_add(cost.unsigned_abs());
+            return Fate::Pass;
+        }
+        leaf.earn(gap, share, self.options.credit.ns(), len);
+        let gate = self.capacity.saturating_mul(self.options.gate.ns());
+        if self.queue > gate {
+            // bursts are what has made it long: less of them, the longer it is
+            let is_long = self.queue > gate.saturating_mul(2);
+            leaf.small = leaf.small.min(cost.unsigned_abs() << if is_long { 0 } else { 2 });
+        }
+        let is_open = self.queue <= gate || leaf.small >= cost.unsigned_abs();
+        let fate = if leaf.credit >= cost && is_open {
+            Fate::Pass
+        } else if self.options.marks
+            && is_open
+            && leaf.credit - cost > -leaf::depth_of(share, self.options.credit.ns(), len)
+        {
+            Fate::Mark
+        } else {
+            return Fate::Drop { by };
+        };
+        leaf.pay(cost);
+        self.queue = self.queue.saturating_add(cost.unsigned_abs());
+        fate
+    }
+}
+
+/// A peak; none at all where it is the most a rate can be.
+fn peak(rate: Rate) -> Packed {
+    if rate == Rate::MAX { Packed::INFINITE } else { Packed::new(units(rate)) }
+}
+
+const _: () = assert!(size_of::<Leaf>() == 64 && size_of::<Inner>() == 64);
+const _: () = assert!(CREDIT == 33, "an amount over ns is a rate");

@@ -1,0 +1,48 @@
+//! Whether what is kept is what follows from the parts: for tests and fuzzers, that hold every
+//! packet to it.
+
+use super::child::{Child, Flags, KEPT, SATISFIED, Sums, WANTING};
+use super::{Inner, Weir};
+
+impl Weir {
+    /// Recomputes all sums.
+    ///
+    /// # Errors
+    /// One of them is not what is kept; in words.
+    pub fn audit(&self) -> Result<(), String> {
+        let mut sums = vec![Sums::NONE; self.inner.len()];
+        let inner = self.inner.iter().skip(1).map(|node| (node.child, node.demand()));
+        let leaves = self.leaves.iter().map(|leaf| (leaf.child, leaf.demand()));
+        for (child, demand) in inner.chain(leaves) {
+            if child.flags.has(Flags::ACTIVE) {
+                add(&mut sums[child.parent as usize], &child, demand);
+            }
+        }
+        for (at, (node, sums)) in self.inner.iter().zip(&sums).enumerate() {
+            let Inner { sums: kept, child, .. } = node;
+            let is_same = kept.fixed == sums.fixed
+                && kept.demand == sums.demand
+                && kept.wanting == sums.wanting
+                && kept.weight == sums.weight;
+            if !is_same {
+                return Err(format!("node {at}: {kept:?} is kept, {sums:?} follows"));
+            }
+            let is_active = child.flags.has(Flags::ACTIVE);
+            if at > 0 && is_active != (kept.weight > 0) {
+                return Err(format!("node {at} is active: {is_active}, with {kept:?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn add(sums: &mut Sums, child: &Child, demand: u64) {
+    sums.demand += demand;
+    sums.weight += child.weight;
+    match child.flags.standing() {
+        SATISFIED => sums.fixed += demand,
+        KEPT => sums.fixed += demand.min(child.floor.get()),
+        WANTING => sums.wanting += child.weight,
+        _ => {}
+    }
+}

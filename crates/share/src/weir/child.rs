@@ -1,0 +1,173 @@
+//! What a node is to its parent, and what a parent keeps of its children: who is satisfied with
+//! less than the level gives, who has only its guarantee, who wants more; and the sums of these,
+//! exact after every packet.
+
+use crate::scale::{Packed, narrow};
+
+/// Bits behind the point in a level: the share of one unit of weight.
+pub(super) const POINT: u32 = 16;
+
+/// How a child stands to its parent's level, and what else is known of it, in one word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Flags(pub(super) u32);
+
+/// Has what it wants.
+pub(super) const SATISFIED: u32 = 0;
+/// Has its guarantee, which is more than its weight gives.
+pub(super) const KEPT: u32 = 1;
+/// Wants more than its part, and has that.
+pub(super) const WANTING: u32 = 2;
+
+impl Flags {
+    const STANDING: u32 = 0b11;
+    /// Counts at its parent.
+    pub(super) const ACTIVE: u32 = 1 << 2;
+    /// The last child of its parent that is of its kind.
+    pub(super) const LAST: u32 = 1 << 3;
+    /// A leaf nobody has.
+    pub(super) const FREE: u32 = 1 << 4;
+    /// A leaf that waits for approval.
+    pub(super) const WAITING: u32 = 1 << 5;
+    /// A leaf of which too little is known for an average.
+    pub(super) const SEEDING: u32 = 1 << 6;
+    /// A node some of whose children have guarantees.
+    pub(super) const KEEPS: u32 = 1 << 7;
+    /// A level that went up last.
+    pub(super) const ROSE: u32 = 1 << 8;
+    /// A leaf that joined while packets flowed, and may be taken out when it is silent for long.
+    pub(super) const JOINED: u32 = 1 << 9;
+
+    pub(super) fn has(self, flag: u32) -> bool {
+        self.0 & flag != 0
+    }
+
+    pub(super) fn set(&mut self, flag: u32, to: bool) {
+        self.0 = if to { self.0 | flag } else { self.0 & !flag };
+    }
+
+    pub(super) fn standing(self) -> u32 {
+        self.0 & Flags::STANDING
+    }
+
+    fn stand(&mut self, standing: u32) {
+        self.0 = self.0 & !Flags::STANDING | standing;
+    }
+
+    /// A small number kept in the bits from `at`.
+    pub(super) fn part(self, at: u32, bits: u32) -> u32 {
+        (self.0 >> at) & ((1 << bits) - 1)
+    }
+
+    pub(super) fn set_part(&mut self, at: u32, bits: u32, to: u32) {
+        let mask = ((1 << bits) - 1) << at;
+        self.0 = self.0 & !mask | (to << at & mask);
+    }
+}
+
+/// A node as its parent sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Child {
+    pub(super) parent: u32,
+    pub(super) weight: u32,
+    pub(super) floor: Packed,
+    pub(super) peak: Packed,
+    pub(super) flags: Flags,
+}
+
+impl Child {
+    /// What it adds to what is fixed at its parent, whatever the level.
+    fn fixed(&self, demand: u64) -> u64 {
+        match self.flags.standing() {
+            SATISFIED => demand,
+            KEPT => demand.min(self.floor.get()),
+            _ => 0,
+        }
+    }
+
+    /// Its part at this level.
+    pub(super) fn part(&self, level: Packed) -> u64 {
+        narrow((u128::from(self.weight) * u128::from(level.get())) >> POINT)
+    }
+
+    fn standing_at(&self, level: Packed, demand: u64) -> u32 {
+        if level.is_infinite() {
+            return SATISFIED;
+        }
+        let (part, floor) = (self.part(level), self.floor.get());
+        if demand <= part.max(floor) {
+            SATISFIED
+        } else if part < floor {
+            KEPT
+        } else {
+            WANTING
+        }
+    }
+}
+
+/// What a parent keeps of its children.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sums {
+    /// What is fixed: demands of the satisfied, guarantees of the kept.
+    pub(super) fixed: u64,
+    /// Demands of all that are active.
+    pub(super) demand: u64,
+    /// Weight of the wanting.
+    pub(super) wanting: u32,
+    /// Weight of all that are active.
+    pub(super) weight: u32,
+    /// 2^(31 + bits) over the weight of the wanting; 0 when that has changed.
+    pub(super) inverse: u32,
+    /// What a unit of weight has, in 2^-16.
+    pub(super) level: Packed,
+}
+
+impl Sums {
+    pub(super) const NONE: Sums =
+        Sums { fixed: 0, demand: 0, wanting: 0, weight: 0, inverse: 0, level: Packed::INFINITE };
+
+    /// A child begins to count, as one that wants.
+    pub(super) fn join(&mut self, child: &mut Child, demand: u64) {
+        child.flags.set(Flags::ACTIVE, true);
+        child.flags.stand(WANTING);
+        self.demand += demand;
+        self.weight += child.weight;
+        self.wanting += child.weight;
+        self.inverse = 0;
+    }
+
+    /// A child counts no longer.
+    pub(super) fn leave(&mut self, child: &mut Child, demand: u64) {
+        child.flags.set(Flags::ACTIVE, false);
+        self.demand -= demand;
+        self.weight -= child.weight;
+        self.fixed -= child.fixed(demand);
+        if child.flags.standing() == WANTING {
+            self.wanting -= child.weight;
+            self.inverse = 0;
+        }
+    }
+
+    /// A child that counts wants another amount.
+    pub(super) fn change(&mut self, child: &Child, from: u64, to: u64) {
+        self.demand = self.demand - from + to;
+        self.fixed = self.fixed - child.fixed(from) + child.fixed(to);
+    }
+
+    /// Looks again how a child that counts stands to the level.
+    pub(super) fn look(&mut self, child: &mut Child, demand: u64) {
+        let (before, now) = (child.flags.standing(), child.standing_at(self.level, demand));
+        if before == now {
+            return;
+        }
+        self.fixed -= child.fixed(demand);
+        child.flags.stand(now);
+        self.fixed += child.fixed(demand);
+        if before == WANTING {
+            self.wanting -= child.weight;
+            self.inverse = 0;
+        } else if now == WANTING {
+            self.wanting += child.weight;
+            self.inverse = 0;
+        }
+    }
+}

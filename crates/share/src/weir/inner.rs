@@ -1,0 +1,127 @@
+//! A node with children: the level at which its children share what it has, moved a step with each
+//! packet.
+//!
+//! The sum of the shares rises with the level, in straight pieces. Where nobody is guaranteed
+//! anything it bends only downwards, and a step to where the piece at hand meets the goal (Newton's
+//! method) cannot swing: from any start it is below after one step, and rises to the answer.
+//! Guarantees bend it upwards as well, and there such steps can swing for ever. So with guarantees
+//! a step that turns back makes the next ones smaller, one that does not makes them larger again.
+
+use super::child::{Child, Flags, KEPT, POINT, SATISFIED, Sums};
+use crate::scale::{Packed, bits, narrow};
+
+/// A node with children: one line of the cache.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct Inner {
+    pub(super) sums: Sums,
+    /// Whom the sweep looks at next: a leaf has the highest bit.
+    pub(super) hand: u32,
+    /// Its first child with children, and its first leaf; `NONE` without.
+    pub(super) first: [u32; 2],
+    pub(super) child: Child,
+}
+
+/// No child of that kind.
+pub(super) const NONE: u32 = u32::MAX;
+/// What a hand has that points at a leaf.
+pub(super) const LEAF: u32 = 1 << 31;
+
+/// By how many bits steps are smaller: three bits of the flags from here.
+const DAMPED: (u32, u32) = (10, 3);
+
+impl Inner {
+    /// What it wants of its parent.
+    pub(super) fn demand(&self) -> u64 {
+        self.sums.demand.min(self.child.peak.get())
+    }
+
+    /// Moves the level to where it should be with what is known now.
+    pub(super) fn settle(&mut self, budget: u64) {
+        let Sums { fixed, demand, wanting, weight, .. } = self.sums;
+        if demand <= budget || weight == 0 {
+            self.sums.level = Packed::INFINITE;
+        } else if self.child.flags.has(Flags::KEEPS) {
+            self.approach(budget);
+        } else if wanting == 0 || fixed >= budget {
+            self.sums.level = even(budget, weight);
+        } else {
+            let level = self.step(budget - fixed);
+            // never much below what an even split would give
+            let safe = u128::from(level + level / 128) * u128::from(weight);
+            let is_low = safe < u128::from(budget << POINT);
+            self.sums.level = if is_low { even(budget, weight) } else { Packed::new(level) };
+        }
+    }
+
+    /// Where the wanting share the rest.
+    fn step(&mut self, rest: u64) -> u64 {
+        let wanting = u64::from(self.sums.wanting);
+        let width = bits(wanting);
+        if self.sums.inverse == 0 {
+            let inverse = ((1_u64 << (31 + width)) - 1) / wanting.max(1);
+            self.sums.inverse = u32::try_from(inverse).unwrap_or(u32::MAX);
+        }
+        let wide = u128::from(rest) * u128::from(self.sums.inverse);
+        narrow((wide << POINT) >> (31 + width))
+    }
+
+    /// A step with guarantees among the children.
+    fn approach(&mut self, budget: u64) {
+        let Sums { fixed, wanting, weight, .. } = self.sums;
+        let start = even(budget, weight).get();
+        let old = if self.sums.level.is_infinite() { start } else { self.sums.level.get() };
+        let goal = if fixed >= budget {
+            // too high for those that are satisfied; where guarantees alone are too much, zero
+            old / 2
+        } else if wanting == 0 {
+            old.saturating_mul(2).max(start / 1_024 + 1)
+        } else {
+            self.step(budget - fixed)
+        };
+        let flags = &mut self.child.flags;
+        let damped = flags.part(DAMPED.0, DAMPED.1);
+        let turned = goal != old && flags.has(Flags::ROSE) != (goal > old);
+        let damped = if turned { (damped + 1).min(5) } else { damped.saturating_sub(1) };
+        flags.set_part(DAMPED.0, DAMPED.1, damped);
+        if goal != old {
+            flags.set(Flags::ROSE, goal > old);
+        }
+        let level = if goal >= old {
+            old + ((goal - old) >> damped)
+        } else {
+            old - (old - goal).div_ceil(1 << damped)
+        };
+        self.sums.level = Packed::new(level.min(Packed::new(u64::MAX >> 4).get()));
+    }
+
+    /// What a child has of `budget` at most; the second says whether the level set it.
+    pub(super) fn entitle(&self, child: &Child, demand: u64, budget: u64) -> (u64, bool) {
+        let open = child.peak.get().min(budget);
+        if self.sums.level.is_infinite() {
+            return (open, false);
+        }
+        let floor = child.floor.get();
+        let mut share = child.part(self.sums.level).max(floor);
+        if self.is_oversubscribed(budget) {
+            // only guarantees, and these are more than there is
+            let fixed = match child.flags.standing() {
+                SATISFIED | KEPT => demand.min(floor),
+                _ => 0,
+            };
+            let wide = u128::from(fixed) * u128::from(budget) / u128::from(self.sums.fixed);
+            share = narrow(wide);
+        }
+        (share.min(open), share < open)
+    }
+
+    fn is_oversubscribed(&self, budget: u64) -> bool {
+        self.sums.level.get() == 0 && self.sums.fixed > budget
+    }
+}
+
+/// The level of an even split.
+fn even(budget: u64, weight: u32) -> Packed {
+    // a budget is less than 2^44
+    Packed::new((budget << POINT) / u64::from(weight.max(1)))
+}
