@@ -10,6 +10,7 @@ use weir_policy::plan::{Kind, Node, NodeId};
 use weir_policy::{Place, Plan, say};
 
 use crate::Engine;
+use crate::steady;
 
 /// What would become of a packet.
 #[derive(Clone, Debug)]
@@ -79,6 +80,8 @@ impl Trace {
         let (treated, waits): (Vec<_>, Vec<_>) =
             words.into_iter().partition(|(word, _)| is_condition(word));
         lines.extend(treated.iter().map(|(word, value)| format!("condition {word} {value}")));
+        let steadied = steady::in_words(plan, self.node, self.side);
+        lines.extend(steadied.map(|words| format!("condition {words}")));
         lines.push(format!("shape     {}", self.waits(plan, &waits)));
         for node in plan.way_up(self.node).skip(usize::from(self.owner.is_none())) {
             lines.push(format!("          {}", limit(plan, node, self.side)));

@@ -2,7 +2,8 @@
 //! rate: a narrow one needs its senders held, a wide one has its queues.
 
 use weir_condition::{Leaf, Loss, RoundTrip, Spec, Told};
-use weir_policy::plan::{Kind, Shares};
+use weir_packet::Side;
+use weir_policy::plan::{Kind, NodeId, Shares};
 use weir_policy::{self as policy, Both, LeafWords, Mss, Plan, Queue, TcpRate};
 use weir_units::{Bytes, Rate, Span};
 
@@ -72,6 +73,29 @@ fn leaves(
     }
     leaves.sort_unstable_by_key(|leaf| leaf.number);
     leaves
+}
+
+/// What is done to the connections whose data go through a leaf from `side` on, also where nobody
+/// asked for it.
+pub(crate) fn in_words(plan: &Plan, node: NodeId, side: Side) -> Option<String> {
+    let way = |both: &Both<Shares>| match side {
+        Side::Lan => both.up,
+        Side::Wan => both.down,
+    };
+    let line = way(&plan.nodes[0].shares).rate;
+    let leaf = plan.node(node);
+    let shares = match &leaf.kind {
+        Kind::Each(each) => way(&each.shares),
+        Kind::Leaf | Kind::Interior => way(&leaf.shares),
+    };
+    let told = told(plan.words_of(node), shares.ceil.min(line), line);
+    let done = [
+        told.window.then(|| "windows are sized".to_owned()),
+        told.pace_acks.then(|| "acknowledgements paced".to_owned()),
+        (told.mss != 0).then(|| format!("segments have {} bytes at most", told.mss)),
+    ];
+    let done: Vec<String> = done.into_iter().flatten().collect();
+    (!done.is_empty()).then(|| format!("of TCP data on this way: {}", done.join(", ")))
 }
 
 /// Whether windows are sized in a leaf with these words that may have `ceil`.
