@@ -9,7 +9,12 @@
 //! are exact whatever the order.
 //!
 //! Time moves on when a frame has gone, not when it is chosen: who comes while it is on the line
-//! starts where that frame began.
+//! starts where that frame began. Of all that have something to send, what some have had in advance
+//! of `v` is what others lack, so that `v` is the middle of their `s`, by weight. It must stay so
+//! when a child leaves: what it has had in advance, time lets the others have before it moves on;
+//! what it lacked, time skips. And when one comes back before time has reached its `s`, that counts
+//! again. Without this `v` runs ahead of everyone as children come and go, nobody is then held back
+//! by it, and one of a great weight gets a frame too much for each sibling.
 //!
 //! A child that is alone competes with nobody: nothing is looked up for it, and it moves on as fast
 //! as time itself does, so only that is written; its `s` is kept as what it lies behind `v`.
@@ -22,7 +27,7 @@ use weir_units::Instant;
 
 use super::calendar::Calendar;
 use super::heap::before;
-use super::node::{Flags, Node};
+use super::node::{Flags, Node, Share};
 use super::owed::{Due, Owed};
 
 /// Virtual time per byte of a child that has all the weight of its node: 2^16.
@@ -38,16 +43,17 @@ pub(crate) struct Interior {
     total_weight: u64,
     /// Virtual time per byte of the node as a whole; 0: to be computed anew.
     per_byte: u64,
-    /// Children that have something to send; bytes on the line, if one is known to be alone.
+    /// Children that have something to send; with [`ALONE`] one is known to be alone, and these are
+    /// its bytes on the line.
     count: u32,
-    /// Bytes of the frame that is on the line, for which `v` has not moved on yet; or the child
-    /// that is known to be alone, with [`ALONE`].
+    /// Bytes for which `v` has not moved on yet: those of the frame that is on the line, less what
+    /// those that left had had in advance (it may be below zero). Or the child that is alone.
     slot: u32,
     kinds: Box<[Calendar]>,
     owed: Option<Box<Owed>>,
 }
 
-/// Tells a child's number from bytes.
+/// Tells bytes from children.
 const ALONE: u32 = 1 << 31;
 
 const _: () = assert!(size_of::<Interior>() == 64);
@@ -64,13 +70,13 @@ impl Interior {
     /// Whether any child has something to send.
     #[inline]
     pub(crate) fn is_active(&self) -> bool {
-        self.count > 0 || self.slot & ALONE != 0
+        self.count > 0
     }
 
     /// The only child that has something to send, if it is known.
     #[inline]
     fn alone(&self) -> Option<u32> {
-        (self.slot & ALONE != 0).then_some(self.slot & !ALONE)
+        (self.count & ALONE != 0).then_some(self.slot)
     }
 
     /// A child has something to send.
@@ -84,6 +90,9 @@ impl Interior {
         debug_assert!(!share.flags.has(Flags::ACTIVE), "a child that is awake was woken");
         if before(share.s, self.v) {
             share.s = self.v;
+        } else if self.count > 0 && !share.flags.has(Flags::OWED) {
+            // what it had in advance when it left counts again
+            self.moves_on_by(ahead(share, self.v));
         }
         share.flags.set(Flags::ACTIVE);
         self.active_weight += share.weight;
@@ -113,15 +122,17 @@ impl Interior {
         }
         share.s = share.s.wrapping_sub(self.v);
         self.per_byte = share.per_byte;
-        (self.count, self.slot) = (bytes, ALONE | number);
+        (self.count, self.slot) = (ALONE | bytes, number);
     }
 
     /// The child that was alone gets company: its place counts again.
     #[inline]
     fn is_joined(&mut self, number: u32, node: &mut Node) {
-        let bytes = u64::from(self.count);
-        self.is_placed(node, bytes);
-        self.count = 1;
+        let bytes = self.count & !ALONE;
+        let behind = ahead(&node.share, 0);
+        self.is_placed(node, u64::from(bytes));
+        (self.count, self.slot) = (1, bytes);
+        self.moves_on_by(behind);
         if !node.share.flags.has(Flags::LISTED) {
             self.calendar(node.share.group).note(number, node);
         }
@@ -156,6 +167,10 @@ impl Interior {
             if self.v.wrapping_sub(calendar.start()) > calendar.frame {
                 // time is before the day of the first, or behind when that should have finished
                 let least = calendar.start();
+                if before(self.v, least) {
+                    // nobody lacks anything
+                    self.slot = 0;
+                }
                 self.v = within(self.v, least, least.wrapping_add(calendar.frame));
             }
             calendar.take_first(&mut nodes[number as usize]);
@@ -181,6 +196,9 @@ impl Interior {
         }
         // nobody is within its share: time moves on to the first that will be; and it never runs
         // past the moment by which somebody should have finished
+        if before(self.v, least_s?) {
+            self.slot = 0;
+        }
         self.v = within(self.v, least_s?, least_f?);
         let mut best: Option<(u8, u64, usize)> = None;
         for (at, calendar) in self.kinds.iter().enumerate() {
@@ -203,10 +221,11 @@ impl Interior {
     /// A frame of `bytes` of the child that was next has been sent; `stays`: it can send more now.
     #[inline]
     pub(crate) fn sent(&mut self, number: u32, node: &mut Node, bytes: u64, stays: bool) {
-        let on_the_line = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let on_the_line = u32::try_from(bytes).unwrap_or(u32::MAX) & !ALONE;
         if self.alone().is_some() {
-            self.v = self.v.wrapping_add(u64::from(self.count).wrapping_mul(self.per_byte));
-            self.count = on_the_line;
+            let gone = u64::from(self.count & !ALONE);
+            self.v = self.v.wrapping_add(gone.wrapping_mul(self.per_byte));
+            self.count = ALONE | on_the_line;
             if !stays {
                 self.is_placed(node, bytes);
                 self.sleeps(node);
@@ -218,6 +237,10 @@ impl Interior {
             self.is_left_alone(number, node, on_the_line);
             return;
         }
+        if !stays {
+            self.count -= 1;
+            self.leaves(&node.share);
+        }
         let share = &mut node.share;
         share.s = share.s.wrapping_add(bytes.wrapping_mul(share.per_byte));
         if share.flags.has(Flags::IS_DUE) {
@@ -228,15 +251,24 @@ impl Interior {
             if before(most, share.s) {
                 share.s = most;
             }
-        } else {
-            self.slot = on_the_line & !ALONE;
+        } else if stays {
+            self.moves_on_by(on_the_line.cast_signed());
         }
         if !stays {
-            self.move_on();
-            self.count -= 1;
             self.sleeps(node);
         } else if !node.share.flags.has(Flags::LISTED) {
             self.calendar(node.share.group).note(number, node);
+        }
+    }
+
+    /// A child is about to leave those that compete, its last frame not yet accounted for: time
+    /// need not move on for that one, nor for what the child had in advance before; and what it
+    /// lacked is the others'.
+    #[inline]
+    fn leaves(&mut self, share: &Share) {
+        // what a guarantee took has not moved time
+        if !share.flags.has(Flags::OWED) || before(share.s, self.v) {
+            self.moves_on_by(ahead(share, self.v).wrapping_neg());
         }
     }
 
@@ -249,13 +281,19 @@ impl Interior {
         self.per_byte = 0;
     }
 
-    /// The frame that was on the line has gone.
+    /// The frame that was on the line has gone, and what was taken in advance is paid for first.
     #[inline]
     fn move_on(&mut self) {
-        let bytes = std::mem::take(&mut self.slot);
-        if bytes > 0 {
-            self.v = self.v.wrapping_add(u64::from(bytes).wrapping_mul(self.per_byte()));
+        if self.slot.cast_signed() > 0 {
+            let bytes = u64::from(std::mem::take(&mut self.slot));
+            self.v = self.v.wrapping_add(bytes.wrapping_mul(self.per_byte()));
         }
+    }
+
+    /// Time is to move on by so many bytes more.
+    #[inline]
+    fn moves_on_by(&mut self, bytes: i32) {
+        self.slot = self.slot.wrapping_add(bytes.cast_unsigned());
     }
 
     /// Virtual time per byte; computed anew only when other children have something to send. While
@@ -305,6 +343,14 @@ fn put_right(calendar: &mut Calendar, number: u32, node: &mut Node) {
     if node.share.flags.has(Flags::ACTIVE) {
         calendar.note(number, node);
     }
+}
+
+/// How many bytes a child has had in advance, at `v`; below zero what it lacks. That is never more
+/// than some frames; if it were, time would be put right by the children themselves.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "some frames")]
+fn ahead(share: &Share, v: u64) -> i32 {
+    (share.s.wrapping_sub(v).cast_signed() / share.per_byte.cast_signed().max(1)) as i32
 }
 
 /// `v`, but not before `least` nor behind `most`.

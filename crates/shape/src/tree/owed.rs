@@ -1,5 +1,7 @@
 //! Guarantees that weights alone would not keep: each such child has a clock in real time, and when
-//! that is due the child goes before all others.
+//! that is due the child goes before all others. Of those that are due the one goes first whose
+//! frame should be gone first, so that one with a high rate need not wait for all that have low
+//! ones and are due since earlier.
 
 use weir_units::{Instant, Rate};
 
@@ -10,8 +12,8 @@ use super::node::{Flags, Node};
 const PARTS: u64 = 16;
 /// Bits behind the point of the time that a byte takes.
 const FRACTION: u32 = 16;
-/// Bytes of the frames that a clock may be ahead or behind.
-const TWO_FRAMES: u64 = 2 * 1_536;
+/// Bytes of the frame by which it is decided who should finish first.
+const FRAME: u64 = 1_536;
 
 /// The clock of one guarantee.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,10 +24,13 @@ pub(crate) struct Due {
     per_byte: u64,
 }
 
-/// The children of one node that have such a clock, by when it is due.
+/// The children of one node that have such a clock.
 #[derive(Debug)]
 pub(crate) struct Owed {
-    by_due: Heap,
+    /// Those that are not due yet, by when they are.
+    coming: Heap,
+    /// Those that are, by when their frame should be gone.
+    due: Heap,
 }
 
 impl Due {
@@ -38,9 +43,14 @@ impl Due {
     /// The child has sent; its clock goes on, but never far from the present.
     pub(crate) fn sent(&mut self, now: Instant, bytes: u64) {
         let now = parts(now);
-        let frames = self.time_for(TWO_FRAMES);
+        let frames = 2 * self.time_for(FRAME);
         let at = self.at.max(now.saturating_sub(frames)).saturating_add(self.time_for(bytes));
         self.at = at.min(now.saturating_add(frames));
+    }
+
+    /// When a frame should be gone that starts when the guarantee is due.
+    fn end(&self) -> u64 {
+        self.at.saturating_add(self.time_for(FRAME))
     }
 
     fn time_for(&self, bytes: u64) -> u64 {
@@ -50,11 +60,11 @@ impl Due {
 
 impl Owed {
     pub(crate) fn with_capacity(children: usize) -> Owed {
-        Owed { by_due: Heap::with_capacity(children) }
+        Owed { coming: Heap::with_capacity(children), due: Heap::with_capacity(children) }
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.by_due.bytes()
+        self.coming.bytes() + self.due.bytes()
     }
 
     /// A child has something to send.
@@ -62,26 +72,49 @@ impl Owed {
         due.at = due.at.max(parts(now));
         if !node.share.flags.has(Flags::LISTED_OWED) {
             node.share.flags.set(Flags::LISTED_OWED);
-            self.by_due.push(Entry { key: due.at, node: number });
+            self.coming.push(Entry { key: due.at, node: number });
         }
     }
 
     /// The child whose guarantee is due. Entries are put right when they come to the top.
     #[inline(never)]
     pub(crate) fn due(&mut self, now: Instant, nodes: &mut [Node], dues: &[Due]) -> Option<u32> {
-        while let Some(first) = self.by_due.first() {
+        let now = parts(now);
+        self.have_come(now, nodes, dues);
+        while let Some(first) = self.due.first() {
             let flags = &mut nodes[first.node as usize].share.flags;
-            let due = dues[first.node as usize].at;
+            let due = &dues[first.node as usize];
             if !flags.has(Flags::ACTIVE) {
-                self.by_due.pop();
+                self.due.pop();
                 flags.clear(Flags::LISTED_OWED);
-            } else if due == first.key {
-                return (due <= parts(now)).then_some(first.node);
+            } else if due.at > now {
+                // it has sent since
+                self.due.pop();
+                self.coming.push(Entry { key: due.at, node: first.node });
+            } else if due.end() == first.key {
+                return Some(first.node);
             } else {
-                self.by_due.put_back(due);
+                self.due.put_back(due.end());
             }
         }
         None
+    }
+
+    /// Whoever is due by now is among those that are.
+    fn have_come(&mut self, now: u64, nodes: &mut [Node], dues: &[Due]) {
+        while let Some(first) = self.coming.first().filter(|first| first.key <= now) {
+            let flags = &mut nodes[first.node as usize].share.flags;
+            let due = &dues[first.node as usize];
+            if !flags.has(Flags::ACTIVE) {
+                self.coming.pop();
+                flags.clear(Flags::LISTED_OWED);
+            } else if due.at > now {
+                self.coming.put_back(due.at);
+            } else {
+                self.coming.pop();
+                self.due.push(Entry { key: due.end(), node: first.node });
+            }
+        }
     }
 }
 
