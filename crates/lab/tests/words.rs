@@ -1,0 +1,164 @@
+//! Words with which many profiles share a policy, and cases a sweep: what is right means what
+//! docs/lab.md says, and what is wrong is said at its place.
+
+use weir_lab::scenario::{Load, Profile, Reading, Scenario, read};
+use weir_lab::{figures, run};
+use weir_policy::{AqmKind, Queue, Source};
+use weir_sim::impair::Loss;
+
+fn reading(text: &str) -> Reading {
+    let load: &mut Load<'_> = &mut |_| Err("no such file".to_owned());
+    read(Source::new("scenario.toml", text.to_owned()), load).expect("text")
+}
+
+/// A box between two hosts, with these lines behind it.
+fn with(words: &str) -> String {
+    format!(
+        "[scenario]\nrun = \"10s\"\n[node.a]\n[node.b]\n[node.box]\nkind = \"box\"\n\
+        [link.lan]\nbetween = [\"a\", \"box\"]\n[link.line]\nbetween = [\"box\", \"b\"]\n\
+        [flow.one]\nfrom = \"a\"\nto = \"b\"\nsource = \"cbr\"\nrate = \"80kbit\"\n\
+        bytes = \"1000b\"\n[flow.two]\nfrom = \"a\"\nto = \"b\"\nsource = \"cbr\"\n\
+        rate = \"80kbit\"\nbytes = \"1000b\"\n[metric.rate]\nkind = \"rate\"\n\
+        flows = [\"one\", \"two\"]\n{words}\n"
+    )
+}
+
+/// Lines before those of [`with`].
+const BEFORE: usize = 25;
+
+fn said(words: &str) -> Vec<String> {
+    let Reading { problems, source, .. } = reading(&with(words));
+    let line = |p: &weir_policy::Problem| {
+        let position = source.position(p.place).to_string();
+        let mut parts = position.split(':').skip(1).map(|n| n.parse::<usize>().expect("a number"));
+        let (line, column) = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+        format!("{}:{column} {} ({})", line.wrapping_sub(BEFORE), p.what, p.help)
+    };
+    problems.iter().map(line).collect()
+}
+
+fn scenario(words: &str) -> Scenario {
+    assert_eq!(said(words), [""; 0], "{words}");
+    reading(&with(words)).scenario.expect("a scenario")
+}
+
+fn profile<'a>(scenario: &'a Scenario, name: &str) -> &'a Profile {
+    scenario.profiles.iter().find(|p| p.name == name).expect(name)
+}
+
+const POLICY: &str = "[policy]\ntext = \"\"\"\n[link.line]\nlan = \"e1\"\nwan = \"e2\"\n\
+    down = \"10mbit\"\nup = \"<up>\"\nmargin = { up = \"100%\" }\n<words>\n\
+    [class.\"/a\"]\nmatch = \"any\"\n<more>\n\"\"\"\nusual = { up = \"1mbit\", more = \"\" }\n";
+
+#[test]
+fn a_policy_is_shared_by_profiles_that_put_their_own_in() {
+    let scenario = scenario(&format!(
+        "{POLICY}[profile.none]\n[profile.floodgate]\nsystem = \"floodgate\"\n\
+         [profile.own]\nabout = \"our own\"\n\
+         put = {{ up = \"2mbit\", more = 'limit = \"9 frames\"', words = 'aqm = \"pie\"' }}\n"
+    ));
+    assert!(profile(&scenario, "none").plan.is_none());
+    let of = |name: &str| {
+        let profile = profile(&scenario, name);
+        let plan = profile.plan.as_ref().expect("a policy");
+        let words = plan.words_of(plan.find("/a").expect("a class")).clone();
+        (profile.about.clone(), plan.nodes[0].shares.up.rate.bps(), words)
+    };
+    let (about, up, words) = of("floodgate");
+    assert!(about.starts_with("FloodGate 4.1"), "{about}");
+    assert_eq!((up, words.queue), (1_000_000, Some(Queue::Fair)));
+    assert_eq!(words.aqm.map(|aqm| aqm.kind), Some(AqmKind::Red));
+    let (about, up, words) = of("own");
+    assert_eq!((about.as_str(), up, words.queue), ("our own", 2_000_000, None));
+    assert_eq!(words.aqm.map(|aqm| aqm.kind), Some(AqmKind::Pie));
+    assert!(words.limit.is_some());
+}
+
+#[test]
+fn what_is_wrong_with_a_shared_policy_is_said_at_its_place() {
+    let with_policy = |profile: &str| said(&format!("{POLICY}[profile.x]\n{profile}"));
+    let nothing = said("[profile.x]\nsystem = \"weir\"\n");
+    let mut all = nothing;
+    all.extend(said("[policy]\nusual = { up = 1 }\nwords = \"\"\n[profile.none]\n"));
+    for profile in [
+        "system = \"wier\"\n",
+        "put = { mroe = \"\", up = 2 }\n",
+        "put = { up = \"2mbot\" }\n",
+        "system = \"weir\"\npolicy = \"\"\n",
+    ] {
+        all.extend(with_policy(profile));
+    }
+    assert_eq!(all, [""; 0]);
+}
+
+#[test]
+fn a_sweep_has_tables_for_values_that_belong_together() {
+    let sweep = |values: &str| {
+        format!("[sweep]\nline = [{values}]\n[profile.none]\n[metric.\"late.{{line}}\"]\nkind = \"delay\"\n\
+            flows = [\"one\"]\n[profile.slow.link.line]\nrate = \"{{line-rate}}\"\n")
+    };
+    let two = sweep("{ name = \"t1\", rate = \"1544kbit\" }, { name = \"slow\", rate = \"80kbit\" }");
+    let scenario = scenario(&two);
+    let names: Vec<&str> = scenario.metrics.iter().map(|m| m.name.as_str()).collect();
+    assert!(names.contains(&"late.t1") && names.contains(&"late.slow"), "{names:?}");
+    let rate = |scenario: &Scenario| {
+        scenario.link(1, profile(scenario, "slow")).0.rate.expect("a rate").bps()
+    };
+    assert_eq!((rate(&scenario), rate(&scenario.more[0])), (1_544_000, 80_000));
+    let nameless = said(&sweep("{ rate = \"80kbit\" }"));
+    let wrong = said(&sweep("{ name = \"t1\", rate = true }"));
+    let mut all = nameless;
+    all.extend(wrong);
+    assert_eq!(all, [""; 0]);
+}
+
+#[test]
+fn flows_stay_away() {
+    let scenario = scenario("[profile.both]\n[profile.one]\nwithout = [\"two\"]\n");
+    let rate = |at: usize| {
+        let runs = run::all(&scenario, &[at], 1..=1, 1, &|_, _| {}).expect("runs");
+        let all = figures::figures(&scenario, &runs[0]);
+        all.into_iter().find(|(name, _)| name == "rate").expect("is measured").1.mean
+    };
+    let at = |name: &str| scenario.profiles.iter().position(|p| p.name == name).expect(name);
+    let (both, one) = (rate(at("both")), rate(at("one")));
+    assert!((both / one - 2.0).abs() < 0.02, "{both} {one}");
+    assert_eq!(said("[profile.one]\nwithout = [\"three\"]\n"), [""; 0]);
+}
+
+#[test]
+fn a_claim_about_weir_has_no_excuse() {
+    let claim = |profile: &str| {
+        format!(
+            "[profile.weir]\n[profile.other]\n[[claim]]\nid = \"c\"\ntext = \"t\"\n\
+             metric = \"rate\"\nat-least = 1\ndiffers = \"why\"\n{profile}"
+        )
+    };
+    let excused = scenario(&claim("profile = \"other\"\n"));
+    assert_eq!(excused.claims[0].differs.as_deref(), Some("why"));
+    let mut all = said(&claim(""));
+    all.extend(said(&claim("profile = \"weir\"\n")));
+    assert_eq!(all, [""; 0]);
+}
+
+#[test]
+fn periodic_losses_may_be_a_percentage() {
+    let loss = |words: &str| {
+        let scenario =
+            scenario(&format!("[profile.none]\n[profile.x.link.line]\nperiodic-loss = {words}\n"));
+        scenario.link(1, profile(&scenario, "x")).0.path.loss
+    };
+    let every = |every| Loss::Periodic { every, phase: 0 };
+    for (words, want) in [
+        ("100", every(100)),
+        ("\"1%\"", every(100)),
+        ("\"0.5%\"", every(200)),
+        ("\"8%\"", every(12)),
+        ("\"50%\"", every(2)),
+        ("\"0%\"", Loss::None),
+    ] {
+        assert_eq!(loss(words), want, "{words}");
+    }
+    let all = said("[profile.x.link.line]\nperiodic-loss = \"51%\"\n[profile.y]\n");
+    assert_eq!(all, [""; 0]);
+}
