@@ -29,7 +29,6 @@ fn all_leaves_take_over_what_the_link_says_and_do_not_say_themselves() {
     let of = |path: &str| plan.words_of(plan.find(path).expect(path)).clone();
     for (path, queue, aqm) in [
         ("/a/b", Queue::FairHost, AqmKind::Pie),
-        ("/a/(rest)", Queue::FairHost, AqmKind::Codel),
         ("/c", Queue::Fifo, AqmKind::Codel),
         ("/(rest)", Queue::Fifo, AqmKind::Codel),
     ] {
@@ -88,6 +87,14 @@ fn what_is_wrong_with_it_is_said_at_its_place() {
     let tcp = "tcp = { window = 1, mss = \"small\", least = 0, loss = \"relase\", \
         round-trip = \"slow\", rate = \"2mb\", pace = true }\n";
     let said = problems(&format!("{LINK}[class.\"/a\"]\nmatch = \"any\"\n{tcp}"), "");
-    let want = [""];
+    let want = [
+        r#"weir.toml:9:18 error: "window" is a number, not true or false (write window = true or window = false)"#,
+        r#"weir.toml:9:27 error: "mss" is not a size (write mss = "auto", mss = "keep" or mss = 1400)"#,
+        r#"weir.toml:9:44 error: "least" cannot be 0 (write a whole number from 1 to 64)"#,
+        r#"weir.toml:9:54 error: "loss" cannot be "relase" (did you mean "release"? ("hold", "release"))"#,
+        r#"weir.toml:9:77 error: "round-trip" cannot be "slow" (write one of "fine", "coarse")"#,
+        r#"weir.toml:9:92 error: "rate" cannot be "2mb": that is an amount of bytes, not bits per second (write a rate such as "20kbit", "1.5mbit" or "10gbit")"#,
+        r#"weir.toml:9:99 error: "tcp" does not know the word "pace" (did you mean "rate"?)"#,
+    ];
     assert_eq!(said, want);
 }
