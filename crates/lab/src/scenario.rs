@@ -194,9 +194,8 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
     let mut boxes = Vec::new();
     for (name, entry) in entries(top.take("node"), "[node.NAME]", problems) {
         let node = nodes::read(name, entry, problems);
-        boxes.extend(
-            node.as_ref().filter(|n| n.kind == NodeKind::Box).map(|_| (nodes.len(), entry)),
-        );
+        let its_box = node.as_ref().filter(|n| n.kind == NodeKind::Box);
+        boxes.extend(its_box.map(|_| (nodes.len(), entry)));
         nodes.extend(node);
     }
     let mut links = Vec::new();
@@ -230,7 +229,6 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
         problems.error(Place::default(), format!("the scenario has no {what}"), help);
     }
     let Times { about, run, measure, bin, seeds } = times.clone();
-    let (more, none) = (Vec::new(), (Vec::new(), Vec::new()));
     let scenario = Scenario {
         about,
         run,
@@ -241,10 +239,10 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
         links,
         flows,
         profiles,
-        metrics: none.0,
-        claims: none.1,
+        metrics: Vec::new(),
+        claims: Vec::new(),
         sharing: sharing.flatten(),
-        more,
+        more: Vec::new(),
     };
     Case { scenario, metrics, claims, times, problems: all_problems }
 }
