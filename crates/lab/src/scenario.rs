@@ -222,7 +222,6 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
         problems.error(Place::default(), format!("the scenario has no {what}"), help);
     }
     let Times { about, run, measure, bin, seeds } = times.clone();
-    let (more, none) = (Vec::new(), (Vec::new(), Vec::new()));
     let scenario = Scenario {
         about,
         run,
@@ -233,10 +232,10 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
         links,
         flows,
         profiles,
-        metrics: none.0,
-        claims: none.1,
+        metrics: Vec::new(),
+        claims: Vec::new(),
         sharing: sharing.flatten(),
-        more,
+        more: Vec::new(),
     };
     Case { scenario, metrics, claims, times, problems: all_problems }
 }
