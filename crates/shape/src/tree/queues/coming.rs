@@ -45,11 +45,11 @@ impl Queues {
         if place == Place::Off && !self.begins(now, id, number, kept, label, is_calm) {
             return Err(Reason::QueueFull);
         }
-        if place == Place::Old && was_silent {
+        if matches!(place, Place::Old | Place::Silent) && was_silent {
             self.returns(number, id, is_calm);
         }
         if is_calm {
-            self.spare(id, bytes);
+            self.spare(id, kept.link.cost(bytes, label.net_at));
         }
         let mut lost = None;
         if node.is_full(bytes) {
@@ -125,20 +125,25 @@ impl Queues {
         }
         let Some(host) = self.hosts.find(number, label.host) else { return false };
         crowd.by_host = true;
-        if self.hosts[host].turn().place == Place::Off {
-            crowd.ring.begin(&mut self.hosts, host, in_a_hurry);
+        match self.hosts[host].turn().place {
+            Place::Off => crowd.ring.begin(&mut self.hosts, host, in_a_hurry),
+            _ => crowd.ring.returns(&mut self.hosts, host, in_a_hurry),
         }
         self.hosts[host].ring.begin(&mut self.queues, id, in_a_hurry);
         self.queues[id].host = host;
         true
     }
 
-    /// A queue that fell silent in this round is to send again.
+    /// A queue that fell silent is to send again.
     #[inline(never)]
     fn returns(&mut self, number: u32, id: u32, in_a_hurry: bool) {
         let ring = match self.queues[id].host {
             NONE => &mut self.crowds[number as usize].ring,
-            host => &mut self.hosts[host].ring,
+            host => {
+                let ring = &mut self.crowds[number as usize].ring;
+                ring.returns(&mut self.hosts, host, in_a_hurry);
+                &mut self.hosts[host].ring
+            }
         };
         ring.returns(&mut self.queues, id, in_a_hurry);
     }
