@@ -61,7 +61,7 @@ impl Edit {
         let (before, after) = (by_number(old), by_number(new));
         let (old_ceilings, ceilings) = (ceilings(old), ceilings(new));
         let mut touched: BTreeSet<u32> = BTreeSet::new();
-        let cares = new.cares.iter().map(|&care| Kept::new(care)).collect();
+        let cares = new.cares.iter().map(|&care| Kept::new(care, new.link)).collect();
         let mut edit = Edit { rate: new.rate, link: new.link, cares, ..Edit::default() };
         for (number, told) in &before {
             let same_kind = after.get(number).is_some_and(|n| n.is_leaf == told.is_leaf);

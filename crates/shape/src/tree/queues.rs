@@ -23,6 +23,7 @@ use super::node::{NONE, Node};
 use super::ring::{List, Member, Ring, Turn};
 use super::split::Split;
 use super::store::{Chain, Store};
+use crate::Link;
 use crate::aqm::{Depth, Random, State};
 
 /// Hosts that may wait at a time; hosts whose last frame has gone stay for a round.
@@ -121,6 +122,8 @@ pub(crate) struct Kept {
     pub(crate) care: Care,
     /// What one connection may have.
     pub(crate) max: Option<Ceiling>,
+    /// What its frames cost.
+    link: Link,
     /// Connections have queues of their own.
     by_flow: bool,
     /// Hosts take turns.
@@ -128,10 +131,11 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    pub(crate) fn new(care: Care) -> Kept {
+    pub(crate) fn new(care: Care, link: Link) -> Kept {
         let max = care.sessions.filter(|s| s.max < Rate::MAX);
         Kept {
             care,
+            link,
             max: max.map(|s| Ceiling::new(s.max, None)),
             by_flow: care.queue != Queueing::Fifo || care.sessions.is_some(),
             by_host: care.is_by_host(),

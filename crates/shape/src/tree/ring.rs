@@ -3,8 +3,10 @@
 //! before those that have been sending for longer, for one credit (as in FQ-CoDel, RFC 8290): who
 //! sends little always goes first, who sends much never twice. One that fell silent with credit
 //! left comes back first with what is left of it: whoever sends less than its part in a round never
-//! waits for the round. Used for the connections of a leaf, and for its hosts and the connections
-//! of each.
+//! waits for the round. The credit of the next round is not touched before that has come; else one
+//! that always has a single frame waiting would go first for ever.
+//!
+//! Used for the connections of a leaf, and for its hosts and the connections of each.
 
 use std::ops::IndexMut;
 
@@ -33,6 +35,8 @@ pub(crate) enum Place {
     New,
     /// Among those that have sent in their turn.
     Old,
+    /// There as well, but it fell silent with credit left.
+    Silent,
     /// It has reached what it may have, and waits for a moment.
     Held,
     /// It waits for another to end.
@@ -124,6 +128,15 @@ impl Ring {
         self.new.first().is_none() && self.old.first().is_none()
     }
 
+    /// Whether there is one member only.
+    pub(crate) const fn is_single(&self) -> bool {
+        match (self.new.first(), self.old.first()) {
+            (Some(first), None) => first == self.new.last,
+            (None, Some(first)) => first == self.old.last,
+            _ => false,
+        }
+    }
+
     /// Anyone.
     pub(crate) fn any(&self) -> Option<u32> {
         self.new.first().or_else(|| self.old.first())
@@ -146,8 +159,8 @@ impl Ring {
         }
     }
 
-    /// A member that fell silent in this round has so many bytes to send: if what is left of its
-    /// credit covers them, it goes first.
+    /// A member has so many bytes to send again: if it fell silent in its turn and what is left of
+    /// its credit covers them, it goes first.
     #[inline]
     pub(crate) fn returns<T: Members>(
         &mut self,
@@ -157,7 +170,7 @@ impl Ring {
         in_a_hurry: bool,
     ) {
         let turn = members[id].turn();
-        if turn.place == Place::Old && turn.credit >= bytes {
+        if turn.place == Place::Silent && turn.credit >= bytes {
             self.leave(members, id);
             self.join_new(members, id, in_a_hurry);
         }
@@ -196,23 +209,39 @@ impl Ring {
         }
     }
 
-    /// The member whose turn it is has nothing to send. One that just began stays for a round, so
-    /// that it cannot begin anew at once.
+    /// The member whose turn it is has nothing to send; returns whether it goes out of the ring.
     #[inline]
     pub(crate) fn has_nothing<T: Members>(&mut self, members: &mut T, id: u32) -> bool {
-        if members[id].turn().place == Place::New && self.old.first().is_some() {
-            self.rotate(members, id);
-            return false;
+        let leaves = !self.pauses(members, id);
+        if leaves {
+            self.leave(members, id);
         }
-        self.leave(members, id);
-        true
+        leaves
+    }
+
+    /// The member whose turn it is has nothing to send. It stays for a round, so that it cannot
+    /// begin anew at once. Returns whether it stays.
+    #[inline]
+    pub(crate) fn pauses<T: Members>(&mut self, members: &mut T, id: u32) -> bool {
+        let stays = members[id].turn().place != Place::Silent && !self.is_single();
+        if stays {
+            self.falls_silent(members, id);
+        }
+        stays
+    }
+
+    /// A member that has credit left goes behind all others.
+    #[inline]
+    pub(crate) fn falls_silent<T: Members>(&mut self, members: &mut T, id: u32) {
+        self.rotate(members, id);
+        members[id].turn().place = Place::Silent;
     }
 
     /// A member goes out of the ring.
     pub(crate) fn leave<T: Members>(&mut self, members: &mut T, id: u32) {
         match std::mem::take(&mut members[id].turn().place) {
             Place::New => self.new.remove(members, id),
-            Place::Old => self.old.remove(members, id),
+            Place::Old | Place::Silent => self.old.remove(members, id),
             Place::Off | Place::Held | Place::Waiting => {}
         }
     }

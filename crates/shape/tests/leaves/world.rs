@@ -21,6 +21,8 @@ pub(crate) struct Sender {
 pub(crate) enum Pace {
     /// Always has so many frames waiting (those that were dropped are sent anew).
     Keeps(usize),
+    /// One frame at a time: the next comes so long after the last has gone.
+    After(Span),
     /// A frame every so often, whatever happens to it.
     Every(Span),
     /// Nothing.
@@ -133,6 +135,11 @@ impl World {
             match self.senders[of].pace {
                 Pace::Silent => {}
                 Pace::Keeps(frames) => while self.waiting[of] < frames && self.send(of) {},
+                Pace::After(_) => {
+                    if self.waiting[of] == 0 && self.due[of] <= self.now {
+                        self.send(of);
+                    }
+                }
                 Pace::Every(span) => {
                     while self.due[of] <= self.now {
                         self.due[of] += span;
@@ -154,6 +161,9 @@ impl World {
             while let Some(out) = self.tree.pop(self.now) {
                 let of = self.of(&out);
                 self.waiting[of] -= 1;
+                if let Pace::After(span) = self.senders[of].pace {
+                    self.due[of] = self.now + span;
+                }
                 let cost = self.spec.link.cost(out.frame.len(), 0);
                 self.sent[of] += cost.get();
                 self.waited[of] = self.waited[of].max(self.now.since(out.since));
@@ -164,7 +174,8 @@ impl World {
                 self.lost(dropped, Reason::Managed);
             }
             let due = self.senders.iter().zip(&self.due);
-            let due = due.filter(|(s, _)| matches!(s.pace, Pace::Every(_))).map(|(_, &due)| due);
+            let due = due.filter(|(s, _)| matches!(s.pace, Pace::Every(_) | Pace::After(_)));
+            let due = due.map(|(_, &due)| due).filter(|&due| due > self.now);
             let next = due.chain(self.tree.next_at()).min().unwrap_or(end);
             // a moment that has passed brings nothing: look again a little later
             let soon = self.now + Span::from_us(1);

@@ -4,7 +4,7 @@
 //! others; what is more, of a connection or of all, is like everything else. So a flood gains
 //! nothing, and many calls leave half.
 
-use weir_units::{Instant, Rate};
+use weir_units::{Bytes, Instant, Rate};
 
 use super::{Crowd, Queue, Queues};
 use crate::tree::node::NONE;
@@ -60,8 +60,8 @@ impl Crowd {
 impl Queues {
     /// A frame that goes first costs its connection and its host no credit.
     #[inline]
-    pub(super) fn spare(&mut self, id: u32, bytes: usize) {
-        let bytes = i32::try_from(bytes).unwrap_or(0);
+    pub(super) fn spare(&mut self, id: u32, cost: Bytes) {
+        let bytes = i32::try_from(cost.get()).unwrap_or(0);
         let Queue { host, turn, .. } = &mut self.queues[id];
         turn.credit = turn.credit.saturating_add(bytes);
         if *host != NONE {

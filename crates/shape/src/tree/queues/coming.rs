@@ -46,9 +46,9 @@ impl Queues {
             return Err(Reason::QueueFull);
         }
         if is_calm {
-            self.spare(id, bytes);
+            self.spare(id, kept.link.cost(bytes, label.net_at));
         }
-        if place == Place::Old && was_silent {
+        if place == Place::Silent && was_silent {
             self.returns(number, id, i32::try_from(bytes).unwrap_or(i32::MAX), is_calm);
         }
         let mut lost = None;
@@ -125,20 +125,27 @@ impl Queues {
         }
         let Some(host) = self.hosts.find(number, label.host) else { return false };
         crowd.by_host = true;
-        if self.hosts[host].turn().place == Place::Off {
-            crowd.ring.begin(&mut self.hosts, host, in_a_hurry);
+        match self.hosts[host].turn().place {
+            Place::Off => crowd.ring.begin(&mut self.hosts, host, in_a_hurry),
+            // a small frame fits into whatever is left of a turn
+            _ if in_a_hurry => crowd.ring.returns(&mut self.hosts, host, 1, true),
+            _ => {}
         }
         self.hosts[host].ring.begin(&mut self.queues, id, in_a_hurry);
         self.queues[id].host = host;
         true
     }
 
-    /// A queue that fell silent in this round is to send again.
+    /// A queue that fell silent is to send again.
     #[inline(never)]
     fn returns(&mut self, number: u32, id: u32, bytes: i32, in_a_hurry: bool) {
         let ring = match self.queues[id].host {
             NONE => &mut self.crowds[number as usize].ring,
-            host => &mut self.hosts[host].ring,
+            host => {
+                let ring = &mut self.crowds[number as usize].ring;
+                ring.returns(&mut self.hosts, host, bytes, in_a_hurry);
+                &mut self.hosts[host].ring
+            }
         };
         ring.returns(&mut self.queues, id, bytes, in_a_hurry);
     }

@@ -85,6 +85,12 @@ impl Queues {
     fn is_silent(&mut self, number: u32, host: u32, id: u32) {
         if host == NONE {
             self.crowds[number as usize].ring.has_nothing(&mut self.queues, id);
+            return;
+        }
+        let is_last = self.hosts[host].ring.is_single();
+        if is_last && self.crowds[number as usize].ring.pauses(&mut self.hosts, host) {
+            // its host would begin anew with it
+            self.hosts[host].ring.falls_silent(&mut self.queues, id);
         } else if self.hosts[host].ring.has_nothing(&mut self.queues, id) {
             self.has_left_host(number, host, id);
         }

@@ -30,7 +30,7 @@ impl Queues {
         let crowd = &mut self.crowds[leaf as usize];
         match turn.place {
             Place::Off => return,
-            Place::New | Place::Old => return self.leave_ring(leaf, host, id),
+            Place::New | Place::Old | Place::Silent => return self.leave_ring(leaf, host, id),
             Place::Held => crowd.held.remove(&mut self.queues, id),
             Place::Waiting => crowd.waiting.remove(&mut self.queues, id),
         }

@@ -1,0 +1,105 @@
+//! Small frames at a low rate go first with no rule written, and gain nothing by being many.
+
+use weir_shape::tree::{Care, Queueing};
+use weir_units::{Bytes, Rate, Span};
+
+use crate::world::{Pace, Sender, World};
+
+const FAIR: Care =
+    Care { queue: Queueing::Fair, aqm: weir_shape::aqm::Aqm::None, ecn: false, sessions: None };
+const BY_HOST: Care = Care { queue: Queueing::FairHost, ..FAIR };
+
+/// Bulk flows on hosts of their own.
+fn bulk(world: &mut World, flows: std::ops::Range<u32>) {
+    for flow in flows {
+        world.add(Sender { flow, host: flow, size: 1_514, pace: Pace::Keeps(10) });
+    }
+}
+
+/// 50 frames of 74 bytes a second: 31.2 kbit/s with their check sequences.
+fn call(world: &mut World, flow: u32, host: u32) -> usize {
+    // not all at the same moment
+    world.run(Span::from_us(317));
+    world.add(Sender { flow, host, size: 74, pace: Pace::Every(Span::from_ms(20)) })
+}
+
+#[test]
+fn a_call_of_five_times_its_even_part_waits_for_one_frame_of_another() {
+    for care in [FAIR, BY_HOST] {
+        // the even part is 6 kbit/s, and a full frame takes 97 ms
+        let mut world = World::new(125_000, care);
+        bulk(&mut world, 0..20);
+        let call = call(&mut world, 20, 20);
+        world.run(Span::from_secs(5));
+        world.run(Span::from_secs(60));
+        let frame = Rate::from_bps(125_000).time_for(Bytes::new(1_518));
+        assert!(world.waited[call] <= frame, "{} under {care:?}", world.waited[call]);
+        assert!(world.sent[call].abs_diff(60 * 50 * 78) <= 10 * 78, "{}", world.sent[call]);
+    }
+}
+
+#[test]
+fn a_flood_of_small_datagrams_has_its_part_and_a_call() {
+    for care in [FAIR, BY_HOST] {
+        let mut world = World::new(1_000_000, care);
+        bulk(&mut world, 0..9);
+        let every = Pace::Every(Span::from_us(200));
+        let flood = world.add(Sender { flow: 9, host: 9, size: 74, pace: every });
+        world.run(Span::from_secs(2));
+        world.run(Span::from_secs(20));
+        // 96 kbit/s count without check sequences; ten share the rest, to a turn
+        let call = 96_000 * 78 / 74;
+        let most = 20 * (call + (1_000_000 - call) / 10) + 2 * 1_538 * 8;
+        let had = world.sent[flood] * 8;
+        assert!(had <= most, "{had} bits, not {most}, under {care:?}");
+    }
+}
+
+/// Bits of a turn of each bulk flow, by which a window may be off.
+const TURN: u64 = 10 * 1_538 * 8;
+
+/// Bits that the bulk has in four seconds beside a hundred calls, which want 3.12 Mbit/s of 2. Not
+/// for long: when the leaf is full, somebody has to go.
+fn bulk_beside_calls(care: Care, host: impl Fn(u32) -> u32) -> u64 {
+    let mut world = World::with(2_000_000, care, |leaf| leaf.frames = 19_000);
+    bulk(&mut world, 0..10);
+    (10..110).for_each(|flow| _ = call(&mut world, flow, host(flow)));
+    world.run(Span::from_ms(400));
+    world.run(Span::from_secs(4));
+    assert!(world.dropped.is_empty(), "the leaf is full");
+    world.sent[..10].iter().map(|bytes| bytes * 8).sum()
+}
+
+/// What the large frames carry, small ones may carry first: B. What is left goes by turns, and ten
+/// of a hundred and ten are the bulk's: B = (2 Mbit/s - B) / 11.
+#[test]
+fn a_hundred_calls_leave_the_bulk_its_turns_of_what_is_not_first() {
+    for care in [FAIR, BY_HOST] {
+        let had = bulk_beside_calls(care, |flow| flow);
+        assert!(had + TURN >= 4 * 2_000_000 / 12, "{had} bits under {care:?}");
+    }
+}
+
+/// Ten of eleven turns are the others': B = (2 Mbit/s - B) x 10 / 11.
+#[test]
+fn a_host_with_a_hundred_calls_leaves_nearly_half() {
+    let had = bulk_beside_calls(BY_HOST, |_| 10);
+    assert!(had + TURN >= 4 * 2_000_000 * 10 / 21, "{had} bits");
+}
+
+#[test]
+fn calls_that_want_less_than_half_have_it_at_once() {
+    for care in [FAIR, BY_HOST] {
+        let mut world = World::new(2_000_000, care);
+        bulk(&mut world, 0..10);
+        // 936 kbit/s
+        (10..40).for_each(|flow| _ = call(&mut world, flow, 10));
+        world.run(Span::from_secs(5));
+        world.run(Span::from_secs(20));
+        let rate = Rate::from_bps(2_000_000);
+        // the frame on the line, and one of each other call
+        let most = rate.time_for(Bytes::new(1_518 + 29 * 78));
+        let waited = world.waited[10..].iter().max().expect("calls");
+        assert!(*waited <= most, "{waited}, not {most}, under {care:?}");
+    }
+}
