@@ -143,14 +143,21 @@ impl Tcp {
         news.advanced = ack > self.una;
         let dups = self.board.sacked;
         let before = self.delivered;
+        let told_above = news.rtt;
+        let mut had_again = false;
         while let Some(gone) = self.board.acknowledge(ack, self.sack) {
             news.acked += 1;
+            had_again |= gone.ever_again;
             if !gone.sacked {
                 let highest = self.board.highest;
                 self.arrived(now, &gone, highest, news);
             }
         }
         self.una = ack;
+        if had_again {
+            // what came after a hole was acknowledged when the hole was filled, not when it came
+            news.rtt = told_above;
+        }
         if !self.sack && news.acked > 0 {
             // duplicates have counted some of these
             let counted = u64::from(dups.min(news.acked - 1));

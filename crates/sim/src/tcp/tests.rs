@@ -334,6 +334,23 @@ fn congestion_is_echoed_until_the_sender_has_cut_once() {
 }
 
 #[test]
+fn what_waited_above_a_hole_is_no_round_trip() {
+    // no SACK, no timestamps: a cumulative acknowledgement is all that is heard
+    let mut script = Script::open(&TcpSpec { initial_window: 6, ..spec("linux-2.2") });
+    script.tcp.write(1 << 20);
+    script.says();
+    script.at(200);
+    script.acks(1_461);
+    let said: Vec<_> = (0..4).flat_map(|_| script.acks(1_461)).collect();
+    assert_eq!(said, ["1461-2921"]);
+    let before = script.tcp.rtt.smooth;
+    // the hole is filled late, and all that came long before is acknowledged with it
+    script.at(390);
+    script.acks(8_761);
+    assert_eq!(script.tcp.rtt.smooth, before);
+}
+
+#[test]
 fn a_shut_window_is_asked_for_ever_more_seldom() {
     let mut script = Script::open(&spec("linux-2.2"));
     script.tcp.write(1 << 20);
