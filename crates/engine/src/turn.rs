@@ -14,6 +14,7 @@ use weir_shape::tree::Waiting;
 use weir_units::Instant;
 
 use crate::Engine;
+use crate::enforce::Ruling;
 
 impl Engine {
     /// Takes the frames of `burst` that came in on the port of `side` at `now`, all of them: each
@@ -39,7 +40,7 @@ impl Engine {
         for (at, frame) in burst.drain().enumerate() {
             let headers = self.scratch.headers[at];
             let mut label = self.scratch.labels[at];
-            label.leaf = self.trees[side.other() as usize].leaf_of(&label);
+            label.leaf = self.leaf_of(&label);
             self.ledger.received(side, label.leaf, frame.len());
             let mut refused = (headers.fault == Some(Fault::Runt)).then_some(Reason::Runt);
             if is_policed && refused.is_none() {
@@ -58,11 +59,29 @@ impl Engine {
         }
     }
 
+    /// The leaf that a frame is of, so that it overtakes none of its connection.
+    #[inline]
+    fn leaf_of(&self, label: &Label) -> u32 {
+        let waits = self.trees[label.side.other() as usize].leaf_of(label);
+        if waits == label.leaf {
+            return waits;
+        }
+        self.enforcers[label.side.other() as usize].leaf_of(label.leaf, waits)
+    }
+
     /// A frame joins its queue, or somebody has to go.
     #[inline]
     fn queue(&mut self, now: Instant, frame: Frame, label: Label) {
+        let port = label.side.other() as usize;
         let bytes = frame.len();
-        match self.trees[label.side.other() as usize].push(now, frame, label) {
+        let mut leaf = label.leaf;
+        if !self.enforcers[port].is_idle() {
+            match self.judge(now, &frame, &label) {
+                Some(queue) => leaf = queue,
+                None => return self.lose(frame, &label, Reason::OverShare),
+            }
+        }
+        match self.trees[port].push_into(now, leaf, frame, label) {
             Ok(victim) => {
                 self.ledger.judged(label.side, label.leaf, bytes, Verdict::Hold);
                 if let Some((victim, reason)) = victim {
@@ -72,6 +91,24 @@ impl Engine {
                 }
             }
             Err((frame, reason)) => self.lose(frame, &label, reason),
+        }
+    }
+
+    /// The leaf of the tree that a frame may join where classes have no queues of their own.
+    #[inline(never)]
+    fn judge(&mut self, now: Instant, frame: &Frame, label: &Label) -> Option<u32> {
+        let port = label.side.other() as usize;
+        let tree = &self.trees[port];
+        let cost = tree.link().cost(frame.len(), label.net_at);
+        let waiting = |leaf| tree.waiting_in(leaf);
+        match self.enforcers[port].judge(now, label, cost, waiting) {
+            Ruling::Queue(leaf) => Some(leaf),
+            Ruling::Mark(leaf) => {
+                edit::mark_congestion(self.pool.bytes_mut(frame), label);
+                self.ledger.marked(label.side, label.leaf, frame.len());
+                Some(leaf)
+            }
+            Ruling::Drop => None,
         }
     }
 
@@ -109,7 +146,7 @@ impl Engine {
     /// Segments whose moment comes by `due` join their queues.
     pub(crate) fn let_go(&mut self, due: Instant, now: Instant) {
         while let Some((frame, mut label)) = self.conditioner.take(due) {
-            let leaf = self.trees[label.side.other() as usize].leaf_of(&label);
+            let leaf = self.leaf_of(&label);
             if leaf != label.leaf {
                 self.ledger.moved(label.side, label.leaf, leaf, frame.len());
                 label.leaf = leaf;
