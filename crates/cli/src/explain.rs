@@ -10,7 +10,7 @@ use weir_policy::{Plan, Reading};
 use weir_units::Instant;
 
 use crate::out::{Out, problem};
-use crate::{Port, files, pending, problems};
+use crate::{Port, files, problems};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -63,7 +63,6 @@ pub(crate) fn trace(
     let engine = Engine::new(config, Pool::new(1, 1), change, Instant::ZERO);
     let trace = engine.trace(plan, side, bytes);
     let mut lines = trace.words(plan, |place| reading.position(place));
-    lines.extend(pending::of(plan).map(|line| format!("({line})")));
     Ok(lines)
 }
 

@@ -17,6 +17,7 @@ struct World {
     /// Hosts that send, and the ns between their frames; when each sends next.
     senders: Vec<(u8, u64)>,
     next: Vec<u64>,
+    draw: u64,
     left: Vec<Vec<u8>>,
 }
 
@@ -43,6 +44,7 @@ impl World {
             now: Instant::ZERO,
             senders: Vec::new(),
             next: Vec::new(),
+            draw: 1,
             left: Vec::new(),
         };
         world.say(senders);
@@ -81,7 +83,8 @@ impl World {
             if let (Some(at), true) = (first, arrival == Some(next)) {
                 // the gap is off by a few parts in a hundred, without a pattern
                 let (host, gap) = self.senders[at];
-                let draw = self.next[at].wrapping_mul(6_364_136_223_846_793_005) >> 40;
+                self.draw = self.draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let draw = self.draw >> 40;
                 self.next[at] += gap * (95 + draw % 11) / 100;
                 self.send(host, ecn);
             }
@@ -139,10 +142,12 @@ fn mbit(mbit: u64) -> Rate {
 }
 
 /// What the law says, by the nodes that are leaves.
-fn exact(nodes: &[Node], demands: &[(usize, u64)]) -> Vec<f64> {
+fn exact(nodes: &[Node], link: u64, demands: &[(usize, u64)]) -> Vec<f64> {
+    let mut nodes = nodes.to_vec();
+    nodes[0].peak = mbit(link);
     let mut wants = vec![Rate::ZERO; nodes.len()];
     demands.iter().for_each(|&(node, rate)| wants[node] = mbit(rate));
-    let shares = exact::shares(nodes, &wants).expect("a tree");
+    let shares = exact::shares(&nodes, &wants).expect("a tree");
     demands.iter().map(|&(node, _)| shares[node].bps() as f64 / 1e6).collect()
 }
 
@@ -194,9 +199,12 @@ fn shares_are_those_of_the_law() {
         let demands: Vec<(usize, u64)> = (3..9).zip(loads).collect();
         let rates = world.rates(&HOSTS, Span::from_secs(1));
         world.check();
-        // the virtual queue takes up to 1/32; weights are kept
-        close(&rates, &exact(&nodes, &demands), 0.035);
-        assert!(rates.iter().sum::<f64>() > 97.0_f64.min(loads.iter().sum::<u64>() as f64 * 0.97));
+        // the virtual queue and the one behind each take up to 1/32, from those without guarantees
+        let (most, least) = (exact(&nodes, 100, &demands), exact(&nodes, 94, &demands));
+        for ((is, most), least) in rates.iter().zip(&most).zip(&least) {
+            assert!(*is < most * 1.01 && *is > least * 0.99, "{rates:?}: {least} to {most}");
+        }
+        assert!(rates.iter().sum::<f64>() > 0.97 * most.iter().sum::<f64>(), "{rates:?}");
         assert!(world.dropped("/a/3", Reason::OverShare) > 100);
         assert_eq!(world.dropped("/", Reason::QueueFull) + world.dropped("/", Reason::Crowded), 0);
     }
@@ -220,6 +228,8 @@ fn beside_queues_both_have_their_parts() {
     assert_eq!(of("/a").from(Side::Lan).dropped[Reason::QueueFull.index()].frames, 0);
     // and what the one does not want the other has
     world.say(&[(11, 80), (12, 80), (31, 10)]);
+    // once what had to wait has gone
+    world.run(Span::from_secs(1), 0);
     let rates = world.rates(&[11, 12, 31], Span::from_secs(1));
     close(&rates, &[30.0, 60.0, 10.0], 0.04);
 }
@@ -253,7 +263,7 @@ fn hsdba_shares_too() {
 #[test]
 fn the_whole_link_and_made_leaves() {
     let text = "[class.\"/h\"]\nmatch = \"lan 10.0.1.0/24\"\n\
-        each = { by = \"lan-host\", count = 3, age = \"1s\", ceil = \"20mbit\" }\n\
+        each = { by = \"lan-host\", count = 3, age = \"1s\", ceil = \"10mbit\" }\n\
         [class.\"/z\"]\nmatch = \"lan 10.0.2.0/24\"\nweight = 1000\n";
     let link = "enforce = \"weir\"\n";
     let hosts = [11, 12, 13, 14, 15];
@@ -261,8 +271,13 @@ fn the_whole_link_and_made_leaves() {
     let mut world = World::new(&format!("{link}{text}"), &senders);
     let rates = world.rates(&hosts, Span::from_secs(1));
     world.check();
-    close(&rates[..3], &[20.0; 3], 0.04);
-    assert!((rates[3] + rates[4] - 40.0).abs() < 2.0, "those without a leaf share one: {rates:?}");
+    // three have a leaf, and those without one share another
+    let check = |mut rates: Vec<f64>| {
+        rates.sort_by(f64::total_cmp);
+        close(&rates[..3], &[10.0; 3], 0.01);
+        close(&[rates[3] + rates[4]], &[70.0], 0.05);
+    };
+    check(rates);
     // another policy, another law: the made leaves stay, and what waits is not lost
     world.change(&format!("enforce = \"hsdba\"\n{text}"));
     world.run(Span::from_ms(20), 0);
@@ -274,7 +289,7 @@ fn the_whole_link_and_made_leaves() {
     world.check();
     world.change(&format!("{link}{text}"));
     let rates = world.rates(&hosts, Span::from_secs(1));
-    close(&rates[..3], &[20.0; 3], 0.04);
+    check(rates);
     // hosts that are silent make room, and the next begins anew
     world.say(&[(16, 60)]);
     world.run(Span::from_secs(3), 0);
@@ -283,7 +298,7 @@ fn the_whole_link_and_made_leaves() {
     }
     world.say(&[(17, 60), (18, 60)]);
     let rates = world.rates(&[17, 18], Span::from_secs(1));
-    close(&rates, &[20.0; 2], 0.04);
+    close(&rates, &[10.0; 2], 0.01);
     world.check();
 }
 
@@ -294,7 +309,7 @@ fn nodes_that_stay_keep_what_they_have() {
     let senders: Vec<(u8, u64)> = HOSTS.into_iter().zip(loads).collect();
     let mut world = World::new(&text, &senders);
     let demands: Vec<(usize, u64)> = (3..9).zip(loads).collect();
-    let want = exact(&nodes, &demands);
+    let want = exact(&nodes, 98, &demands);
     world.run(Span::from_ms(200), 0);
     // other policies every few frames: shares are right all the time
     let mut sums = [0.0; 6];
