@@ -62,8 +62,7 @@ pub(crate) fn trace(
     let change = Planner::of(&config).prepare(plan).map_err(|e| e.to_string())?;
     let engine = Engine::new(config, Pool::new(1, 1), change, Instant::ZERO);
     let trace = engine.trace(plan, side, bytes);
-    let mut lines = trace.words(plan, |place| reading.position(place));
-    Ok(lines)
+    Ok(trace.words(plan, |place| reading.position(place)))
 }
 
 /// Reads a policy that is to be used, and finds the link. Rows that were set aside are said; the

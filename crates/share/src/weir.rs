@@ -350,6 +350,7 @@ impl Weir {
         let cost = leaf::cost(len);
         if by == Place::Inner(0) && self.inner[0].sums.level.is_infinite() && !is_crowded {
             // nothing limits it
+            leaf.earn(gap, share, self.options.credit.ns(), len);
             leaf.credit = leaf.credit.max(leaf::burst(len));
             leaf.small = leaf::burst(len).unsigned_abs();
             self.queue = self.queue.saturating_add(cost.unsigned_abs());
