@@ -4,12 +4,14 @@
 #![forbid(unsafe_code)]
 
 mod capture;
+mod condition;
 mod engine;
 mod packet;
 mod policy;
 mod share;
 
 pub use capture::capture;
+pub use condition::condition;
 pub use engine::engine;
 pub use packet::{packet, words};
 pub use policy::{policy, subscribers};
@@ -26,5 +28,6 @@ pub const TARGETS: &[Target] = &[
     ("subscribers", subscribers),
     ("capture", capture),
     ("engine", engine),
+    ("condition", condition),
     ("share", share),
 ];

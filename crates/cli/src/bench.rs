@@ -3,6 +3,7 @@
 //! instructions (`cargo x bench --count`), which no neighbour can touch.
 
 mod classify;
+mod condition;
 mod lab;
 mod police;
 mod policy;
@@ -30,6 +31,8 @@ pub(crate) struct Args {
 enum What {
     /// Who a frame belongs to: frames of known flows, of new flows, and reading headers
     Classify(classify::Args),
+    /// TCP rate control alone: data and acknowledgements of open connections
+    Condition(condition::Args),
     /// Who sends next: the tree of classes alone
     Sched(sched::Args),
     /// Whether frames are within what was agreed: the policer alone
@@ -45,6 +48,7 @@ enum What {
 pub(crate) fn run(args: &Args) -> ExitCode {
     match &args.what {
         What::Classify(args) => classify::run(args),
+        What::Condition(args) => condition::run(args),
         What::Sched(args) => sched::run(args),
         What::Police(args) => police::run(args),
         What::Share(args) => share::run(args),

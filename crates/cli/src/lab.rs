@@ -49,6 +49,9 @@ struct Run {
     /// Runs of each profile [default: what the scenario says]
     #[arg(long, value_parser = crate::bench::within(1..=1_000))]
     seeds: Option<u32>,
+    /// Only the run of this seed: one of several seen again
+    #[arg(long, value_name = "SEED", conflicts_with = "seeds", value_parser = crate::bench::within(1..=1_000_000))]
+    seed: Option<u32>,
     /// Where it runs
     #[arg(long, value_enum, default_value_t = Driver::Virtual)]
     driver: Driver,
@@ -167,14 +170,18 @@ fn run_one(args: &Run, named: &Named) -> Result<Outcome, String> {
             vec![at.ok_or(format!("there is no profile {name}; there are {}", known.join(", ")))?]
         }
     };
-    let seeds = args.seeds.unwrap_or(scenario.seeds);
+    let seeds = match args.seed {
+        Some(seed) => seed..=seed,
+        None => 1..=args.seeds.unwrap_or(scenario.seeds),
+    };
     if let Some(words) = &args.pcap {
-        capture(words, scenario, profiles[0])?;
+        capture(words, scenario, profiles[0], *seeds.start())?;
     }
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = args.threads.map_or(threads, |threads| threads as usize);
+    let count = u32::try_from(seeds.clone().count()).unwrap_or(u32::MAX);
     let runs = runs::all(scenario, &profiles, seeds, threads, &progress(&named.name))?;
-    outcome::outcome(&named.name, (scenario, &named.expected), &profiles, &runs, seeds)
+    outcome::outcome(&named.name, (scenario, &named.expected), &profiles, &runs, count)
 }
 
 /// Runs an experiment that the binary carries, prints what came out and writes its report.
@@ -185,7 +192,7 @@ pub(crate) fn rehearse(name: &str, folder: &Path, out: &mut Out) -> Result<(), S
         let profiles: Vec<usize> = (0..scenario.profiles.len()).collect();
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let seeds = scenario.seeds;
-        let runs = runs::all(scenario, &profiles, seeds, threads, &progress(name))?;
+        let runs = runs::all(scenario, &profiles, 1..=seeds, threads, &progress(name))?;
         let outcome = outcome::outcome(name, (scenario, expected), &profiles, &runs, seeds)?;
         show::outcome(out, &outcome, expected);
         report::into(folder, (name, &[]), &[outcome], std::slice::from_ref(named))?;
@@ -272,13 +279,13 @@ fn read(name: &str, source: Source, load: &mut scenario::Load<'_>) -> Result<Nam
     }
 }
 
-/// Runs the first seed once more with a capture of one link.
-fn capture(words: &str, scenario: &Scenario, profile: usize) -> Result<(), String> {
+/// Runs a seed once more with a capture of one link.
+fn capture(words: &str, scenario: &Scenario, profile: usize, seed: u32) -> Result<(), String> {
     let (link, file) = words.split_once('=').ok_or("write --pcap LINK=FILE")?;
     let at = scenario.links.iter().position(|wire| wire.name == link);
     let known: Vec<&str> = scenario.links.iter().map(|wire| wire.name.as_str()).collect();
     let at = at.ok_or(format!("there is no link {link}; there are {}", known.join(", ")))?;
-    let mut built = runs::build(scenario, &scenario.profiles[profile], 1)?;
+    let mut built = runs::build(scenario, &scenario.profiles[profile], u64::from(seed))?;
     let failed = |error: &std::io::Error| format!("{file}: {}", files::why(error));
     let out = std::fs::File::create(file).map_err(|e| failed(&e))?;
     let writer = PcapWriter::new(std::io::BufWriter::new(out)).map_err(|e| failed(&e))?;

@@ -1,15 +1,14 @@
-//! TCP rate control: what happens to a segment on its way through the box. A segment brings data
-//! of one half of its connection and answers those of the other.
+//! TCP rate control: the stage, and what was done so far. The way of one segment through it is in
+//! turn.rs.
 
-use weir_packet::{Frame, Headers, Label, Net, Side, edit, tcp};
-use weir_units::{Instant, Rate, Span};
+use weir_packet::{Frame, Headers, Label, Side};
+use weir_units::Instant;
 
-use crate::connection::{Connection, Half, NO_SCALE, State};
-use crate::holds::Holds;
+use crate::connection::Connection;
 use crate::lane::{CHUNK, Lane};
-use crate::segment::{Opening, Segment, is_after};
-use crate::told::{Edit, Loss, Memory, Told};
-use crate::{pacing, window};
+use crate::segment::Segment;
+use crate::told::{Edit, Memory, Told};
+use crate::turn::Turn;
 
 /// What becomes of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +47,10 @@ pub struct Conditioner {
     lanes: [Vec<Box<[Lane]>>; 2],
     memory: Option<Box<Memory>>,
     counters: Counters,
-    /// Whether no leaf asks for anything.
-    idle: bool,
+    /// Whether a leaf asks for anything.
+    is_asked: bool,
+    /// How often somebody asked after a while in which nobody did.
+    watch: u16,
 }
 
 impl Conditioner {
@@ -58,14 +59,35 @@ impl Conditioner {
     #[must_use]
     pub fn new(numbers: usize) -> Conditioner {
         let pieces = || Vec::with_capacity(numbers.div_ceil(CHUNK));
-        Conditioner { lanes: [pieces(), pieces()], idle: true, ..Conditioner::default() }
+        Conditioner { lanes: [pieces(), pieces()], ..Conditioner::default() }
     }
 
     /// Whether no connection is treated and none waits: nothing needs to be asked then.
     #[inline]
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.idle
+        !self.is_asked
+    }
+
+    /// Looks at what frames that are about to come need. Called for all frames of a burst before
+    /// the first of them comes, it lets the processor fetch all of it at once.
+    #[inline]
+    pub fn expect(&self, side: Side, labels: &[Label]) {
+        let Some(memory) = self.memory.as_deref() else { return };
+        let (mine, theirs) = (side as usize, side.other() as usize);
+        let known = |label: &Label| memory.connections.get(label.flow.index as usize);
+        let mut touched = 0;
+        for label in labels {
+            // both lines of it
+            touched ^= known(label).map_or(0, |c| c.generation ^ c.halves[1].next);
+            touched ^= lane(&self.lanes[mine], label.leaf).map_or(0, Lane::peek);
+        }
+        for label in labels {
+            let leaf = known(label).map_or(0, |c| c.halves[theirs].leaf);
+            touched ^= lane(&self.lanes[theirs], leaf).map_or(0, Lane::peek);
+        }
+        // keeps the looks into the tables from being optimised away
+        std::hint::black_box(touched);
     }
 
     /// What a segment becomes, which may be changed: its window and its segment size. `waiting`
@@ -85,12 +107,15 @@ impl Conditioner {
         let Some(memory) = self.memory.as_deref_mut() else { return Fate::Pass };
         let place = memory.connections.get_mut(label.flow.index as usize);
         let Some(connection) = place.filter(|_| label.kind.is_tcp()) else { return Fate::Pass };
-        if connection.generation != label.flow.generation {
-            memory.holds.flush(&mut connection.halves[0]);
-            memory.holds.flush(&mut connection.halves[1]);
-            *connection = Connection::new(label.flow.generation);
+        if (connection.generation, connection.watch) != (label.flow.generation, self.watch) {
+            connection.halves.iter_mut().for_each(|half| memory.holds.flush(half));
+            *connection = Connection::new(label.flow.generation, self.watch);
         }
-        let Some(segment) = Segment::read(bytes, headers) else { return Fate::Pass };
+        let Some(segment) = Segment::read(bytes, headers) else {
+            // it must not overtake those before it
+            memory.holds.flush(&mut connection.halves[label.side.other() as usize]);
+            return Fate::Pass;
+        };
         let at = micros(now);
         let turn = Turn {
             at,
@@ -118,11 +143,10 @@ impl Conditioner {
         // it answers data from the other side
         let side = label.side.other();
         let place = memory.connections.get_mut(label.flow.index as usize);
+        let place = place.filter(|place| place.generation == label.flow.generation);
         let Some(connection) = place else { return Err(frame) };
         let half = &mut connection.halves[side as usize];
-        let held = memory.holds.hold(frame, label, due, half, side as u8);
-        self.counters.no_room += u64::from(held.is_err());
-        held
+        memory.holds.hold(frame, label, due, half, side as u8)
     }
 
     /// Takes a segment that may go on at `now`, if there is one.
@@ -156,10 +180,13 @@ impl Conditioner {
         if edit.memory.is_some() && self.memory.is_none() {
             self.memory = edit.memory.take();
         }
-        self.idle = true;
+        let was_asked = std::mem::replace(&mut self.is_asked, self.told.len() > 1);
+        if self.is_asked && !was_asked {
+            // what connections said meanwhile nobody heard
+            self.watch = self.watch.wrapping_add(1);
+        }
         for (side, lanes) in self.lanes.iter_mut().enumerate() {
-            while lanes.len() < lanes.capacity()
-                && lanes.len() < edit.lanes[side].len()
+            while lanes.len() < edit.chunks[side].min(lanes.capacity())
                 && let Some(piece) = edit.lanes[side].pop()
             {
                 lanes.push(piece);
@@ -171,14 +198,19 @@ impl Conditioner {
                 }
             }
         }
-        self.idle = self.told.len() <= 1;
     }
 
     /// What a leaf gives its connections whose data come in from `side`.
     #[must_use]
     pub fn lane(&self, side: Side, leaf: u32) -> Option<&Lane> {
-        let piece = self.lanes[side as usize].get(leaf as usize / CHUNK)?;
-        piece.get(leaf as usize % CHUNK).filter(|lane| lane.told != 0)
+        lane(&self.lanes[side as usize], leaf).filter(|lane| lane.told != 0)
+    }
+
+    /// Bytes of memory that the connections take; those that wait have a table of their own, whose
+    /// size is the same for any number of connections.
+    #[must_use]
+    pub fn bytes_of_connections(&self) -> usize {
+        self.memory.as_ref().map_or(0, |memory| size_of_val(&*memory.connections))
     }
 
     /// What was done so far.
@@ -194,8 +226,10 @@ impl Conditioner {
     }
 }
 
-/// Microseconds that windows are let go after a loss.
-const RELEASED: u32 = 2_000_000;
+#[inline]
+fn lane(lanes: &[Box<[Lane]>], leaf: u32) -> Option<&Lane> {
+    lanes.get(leaf as usize / CHUNK)?.get(leaf as usize % CHUNK)
+}
 
 /// Time in microseconds, which comes around every 71 minutes: only differences are looked at.
 #[expect(clippy::cast_possible_truncation, reason = "differences are what counts")]
@@ -203,262 +237,56 @@ const fn micros(now: Instant) -> u32 {
     (now.ns() / 1_000) as u32
 }
 
-/// One segment and what it concerns.
-struct Turn<'m> {
-    at: u32,
-    now: Instant,
-    /// Where it came in.
-    side: usize,
-    bytes: &'m mut [u8],
-    headers: &'m Headers,
-    label: &'m Label,
-    segment: Segment,
-    told: &'m [Told],
-    lanes: &'m mut [Vec<Box<[Lane]>>; 2],
-    connection: &'m mut Connection,
-    holds: &'m mut Holds,
-    counters: &'m mut Counters,
-}
+#[cfg(test)]
+mod tests {
+    use weir_units::Rate;
 
-impl Turn<'_> {
-    fn take(mut self, waiting: u32) -> Fate {
-        if self.segment.has(tcp::RST) {
-            self.broken_off();
-            return Fate::Pass;
-        }
-        if self.segment.has(tcp::SYN) {
-            return self.opens();
-        }
-        match self.connection.state {
-            State::LeftAlone => {
-                self.counters.left_alone += 1;
-                return Fate::Pass;
-            }
-            State::Unknown => self.counters.unknown += 1,
-            State::Opening | State::Open => {}
-        }
-        if self.segment.data > 0 || self.segment.has(tcp::FIN) {
-            self.brings_data(waiting);
-        }
-        match self.segment.has(tcp::ACK) {
-            true => self.answers(),
-            false => Fate::Pass,
-        }
+    use super::*;
+    use crate::told::{Leaf, Spec};
+
+    fn spec(numbers: &[u32]) -> Spec {
+        let rate = Rate::from_bps(64_000);
+        let leaf = |&number: &u32| Leaf { number, told: 1, rate, fixed: false };
+        let leaves = [numbers.iter().map(leaf).collect(), vec![]];
+        Spec { told: vec![Told::default(), Told { window: true, ..Told::default() }], leaves }
     }
 
-    fn broken_off(&mut self) {
-        for side in [0, 1] {
-            self.ends(side);
-            let half = &mut self.connection.halves[side];
-            self.holds.flush(half);
-        }
+    fn treated(conditioner: &Conditioner) -> Vec<u32> {
+        let numbers = 0..10_000;
+        numbers.filter(|&number| conditioner.lane(Side::Lan, number).is_some()).collect()
     }
 
-    /// The sender of `side` has no more to send.
-    fn ends(&mut self, side: usize) {
-        let half = &mut self.connection.halves[side];
-        if let Some(lane) = lane(&mut self.lanes[side], half.leaf) {
-            lane.ended(&mut half.counted);
+    #[test]
+    fn leaves_of_every_number_are_told_and_those_beyond_the_room_are_not() {
+        let mut conditioner = Conditioner::new(5 * CHUNK);
+        let policies: [&[u32]; 5] = [
+            &[7, 1_023, 1_024, 3_500],
+            &[7],
+            &[7, 2_047, 2_048],
+            &[4_096, 5_119, 5_120, 9_999],
+            &[0, 5_000],
+        ];
+        let mut old = Spec::default();
+        for numbers in policies {
+            let new = spec(numbers);
+            conditioner.apply(&mut Edit::between(&old, &new, 8));
+            let fit: Vec<u32> = numbers.iter().copied().filter(|n| *n < 5_120).collect();
+            assert_eq!(treated(&conditioner), fit);
+            old = new;
         }
+        assert!(!conditioner.is_idle());
+        conditioner.apply(&mut Edit::between(&old, &Spec::default(), 8));
+        assert!(conditioner.is_idle() && treated(&conditioner).is_empty());
     }
 
-    /// A SYN, or the answer to one.
-    fn opens(&mut self) -> Fate {
-        let connection = &mut *self.connection;
-        for half in &mut connection.halves {
-            self.holds.flush(half);
-        }
-        let Some(opening) = Opening::read(self.bytes, self.headers) else {
-            *connection = Connection::new(connection.generation);
-            connection.state = State::LeftAlone;
-            self.counters.left_alone += 1;
-            return Fate::Pass;
-        };
-        let (mine, theirs) = (self.side, self.side ^ 1);
-        let is_answer = self.segment.has(tcp::ACK);
-        let again = connection.halves[mine].next == self.segment.end();
-        let goes_on = is_answer || again && connection.state == State::Opening;
-        if !goes_on {
-            *connection = Connection::new(connection.generation);
-            connection.state = State::Opening;
-        }
-        connection.halves[mine].leaf = self.label.leaf;
-        connection.halves[mine].sent(self.at, &self.segment);
-        let mss = self.clamp(opening);
-        let connection = &mut *self.connection;
-        let half = &mut connection.halves[theirs];
-        half.mss = mss;
-        if connection.state != State::Open {
-            half.scale = opening.scale.unwrap_or(NO_SCALE);
-        }
-        if !is_answer || connection.state == State::Unknown {
-            return Fate::Pass;
-        }
-        if connection.state == State::Opening {
-            // shifting counts if both sides said so
-            let scales = [0, 1].map(|side| connection.halves[side].scale);
-            let both = scales.iter().all(|&scale| scale != NO_SCALE);
-            for (half, scale) in connection.halves.iter_mut().zip(scales) {
-                half.scale = if both { scale } else { 0 };
-            }
-            connection.state = State::Open;
-        }
-        connection.halves[theirs].answered(self.at, &self.segment);
-        // the window of a SYN is never shifted
-        self.size(0);
-        self.wait_for_a_turn()
-    }
-
-    /// Makes the segments smaller that the other side may send; returns how large they are.
-    fn clamp(&mut self, opening: Opening) -> u16 {
-        let theirs = self.side ^ 1;
-        let known = self.connection.halves[theirs].next != 0;
-        let leaf = match known {
-            true => self.connection.halves[theirs].leaf,
-            // its frames have not come yet, but those of a class have one number both ways
-            false => self.label.leaf,
-        };
-        let most = told(self.told, &self.lanes[theirs], leaf).mss;
-        let most = match self.headers.net {
-            Net::V6 => most.saturating_sub(20),
-            _ => most,
-        };
-        let asked = opening.mss.unwrap_or(0);
-        if most != 0 && edit::clamp_mss(self.bytes, self.headers, most) {
-            self.counters.clamped += 1;
-            return most;
-        }
-        asked
-    }
-
-    /// Where a turn takes long, the answer to a SYN waits a part of it: from the round trip that
-    /// they see, both sides learn how long their first segment may take.
-    fn wait_for_a_turn(&mut self) -> Fate {
-        let connection = &self.connection;
-        let mut turn = 0;
-        for side in [0, 1] {
-            let leaf = connection.halves[side].leaf;
-            if told(self.told, &self.lanes[side], leaf).pace_acks
-                && let Some(lane) = lane(&mut self.lanes[side], leaf)
-            {
-                turn = turn.max(lane.turn_of_a_new_one());
-            }
-        }
-        let since = self.at.wrapping_sub(connection.halves[self.side ^ 1].timed_at());
-        let wait = pacing::syn_answer(turn).saturating_sub(since);
-        if wait == 0 || since > 1_000_000 || !self.holds.has_room() {
-            return Fate::Pass;
-        }
-        self.counters.answers_held += 1;
-        // what it waits here is no part of the way to the host and back
-        self.connection.halves[self.side].begins_at(self.at.wrapping_add(wait));
-        Fate::Hold(self.now + Span::from_us(u64::from(wait)))
-    }
-
-    /// Data, or the end of them.
-    fn brings_data(&mut self, waiting: u32) {
-        let side = self.side;
-        let half = &mut self.connection.halves[side];
-        half.leaf = self.label.leaf;
-        self.counters.repeated += u64::from(half.sent(self.at, &self.segment));
-        let length = u32::from(self.headers.end.saturating_sub(self.headers.net_at));
-        if self.segment.data > 0
-            && let Some(lane) = lane(&mut self.lanes[side], self.label.leaf)
-        {
-            lane.came(self.at, length, waiting, &mut half.counted);
-        }
-        if self.segment.has(tcp::FIN) {
-            self.ends(side);
-        }
-    }
-
-    /// The acknowledgement of a segment.
-    fn answers(&mut self) -> Fate {
-        let side = self.side ^ 1;
-        let half = &mut self.connection.halves[side];
-        let had = half.acked;
-        let fresh = half.answered(self.at, &self.segment);
-        let treated = told(self.told, &self.lanes[side], half.leaf);
-        if treated.loss == Loss::Release {
-            note_loss(half, &self.segment, had, self.at);
-        }
-        let shift = half.scale;
-        if treated.window && self.connection.state == State::Open {
-            self.size(shift);
-        }
-        if treated.pace_acks && fresh > 0 && self.segment.is_plain_ack() {
-            return self.pace(fresh);
-        }
-        // what is not a plain acknowledgement must not overtake those before it
-        self.holds.flush(&mut self.connection.halves[side]);
-        Fate::Pass
-    }
-
-    fn size(&mut self, shift: u8) {
-        let side = self.side ^ 1;
-        let connection = &mut *self.connection;
-        let leaf = connection.halves[side].leaf;
-        let treated = told(self.told, &self.lanes[side], leaf);
-        if !treated.window || connection.halves[side].is_released() {
-            return;
-        }
-        let round_trip = connection.round_trip(side, treated.round_trip);
-        let last = connection.last_round_trip(side);
-        let rate = lane(&mut self.lanes[side], leaf).map_or(0, |lane| lane.each());
-        let half = &mut connection.halves[side];
-        let target = window::target(rate, round_trip, last, half.mss, treated.least);
-        let sized = window::size(self.bytes, self.headers, half, &self.segment, shift, target);
-        self.counters.sized += u64::from(sized);
-    }
-
-    fn pace(&mut self, fresh: u32) -> Fate {
-        let side = self.side ^ 1;
-        let round_trip = self.connection.last_round_trip(side);
-        let half = &mut self.connection.halves[side];
-        let Some(lane) = lane(&mut self.lanes[side], half.leaf) else { return Fate::Pass };
-        let (wait, next) = pacing::wait(self.at, half.paced, fresh, lane.each(), round_trip);
-        half.paced = next;
-        let behind_others = half.first_held != 0;
-        if wait == 0 && !behind_others || !self.holds.has_room() {
-            self.holds.flush(half);
-            return Fate::Pass;
-        }
-        self.counters.paced += 1;
-        Fate::Hold(self.now + Span::from_us(u64::from(wait)))
-    }
-}
-
-/// With [`Loss::Release`], the third duplicate acknowledgement lets the window go for a while.
-fn note_loss(half: &mut Half, segment: &Segment, had: u32, at: u32) {
-    if half.is_released() && is_after(at, half.released_until) {
-        half.release(false);
-    }
-    let repeats = segment.ack == had && segment.data == 0 && half.under_way();
-    half.duplicates = if repeats { half.duplicates.saturating_add(1) } else { 0 };
-    if half.duplicates == 3 {
-        half.release(true);
-        half.released_until = at.wrapping_add(RELEASED);
-    }
-}
-
-#[inline]
-fn lane(lanes: &mut [Box<[Lane]>], leaf: u32) -> Option<&mut Lane> {
-    let piece = lanes.get_mut(leaf as usize / CHUNK)?;
-    piece.get_mut(leaf as usize % CHUNK).filter(|lane| lane.told != 0)
-}
-
-#[inline]
-fn told(told: &[Told], lanes: &[Box<[Lane]>], leaf: u32) -> Told {
-    let piece = lanes.get(leaf as usize / CHUNK);
-    let number = piece.map_or(0, |piece| piece[leaf as usize % CHUNK].told);
-    told.get(usize::from(number)).copied().unwrap_or_default()
-}
-
-/// What one connection of a leaf has, for tests and for who explains.
-impl Lane {
-    /// What one of its connections has.
-    #[must_use]
-    pub const fn share(&self) -> Rate {
-        Rate::from_bps(self.each())
+    #[test]
+    fn what_is_not_there_is_left_alone() {
+        let mut conditioner = Conditioner::default();
+        let headers = Headers::EMPTY;
+        let label = Label::new(Side::Lan, &headers);
+        assert!(conditioner.is_idle());
+        assert_eq!(conditioner.frame(Instant::ZERO, &mut [], &headers, &label, 0), Fate::Pass);
+        assert!(conditioner.take(Instant::ZERO).is_none() && conditioner.next_at().is_none());
+        conditioner.apply(&mut Edit::default());
     }
 }

@@ -10,6 +10,8 @@ use crate::told::RoundTrip;
 pub(crate) struct Connection {
     /// Tells it from an earlier one at this place.
     pub(crate) generation: u32,
+    /// Tells what is known of it from what was known before nobody looked for a while.
+    pub(crate) watch: u16,
     pub(crate) state: State,
     /// By the side that the data come in from.
     pub(crate) halves: [Half; 2],
@@ -27,7 +29,7 @@ pub(crate) enum State {
     Opening,
     /// Both.
     Open,
-    /// It said something that cannot be read, or broke off; it is left alone.
+    /// It said something that cannot be read: it is left alone.
     LeftAlone,
 }
 
@@ -74,14 +76,22 @@ const STARTED: u8 = 4;
 const REPEATED: u8 = 8;
 const RELEASED: u8 = 16;
 const EDGE_KNOWN: u8 = 32;
+const ANSWERED: u8 = 64;
 
 /// A tick of the clock of [`RoundTrip::Coarse`], in microseconds.
 const COARSE: u32 = 500_000;
+/// Microseconds that a way there and back takes at most; what took longer counts as this.
+const LONGEST: u32 = 120_000_000;
 
 impl Connection {
-    pub(crate) fn new(generation: u32) -> Connection {
+    pub(crate) fn new(generation: u32, watch: u16) -> Connection {
         let half = Half { scale: NO_SCALE, ..Half::default() };
-        Connection { generation, state: State::Unknown, halves: [half; 2] }
+        Connection { generation, watch, state: State::Unknown, halves: [half; 2] }
+    }
+
+    /// Nothing that was known of it holds.
+    pub(crate) fn begins_anew(&mut self, state: State) {
+        *self = Connection { state, ..Connection::new(self.generation, self.watch) };
     }
 
     /// The whole round trip of data that come in from `side`, in microseconds, as far as it is
@@ -141,17 +151,17 @@ impl Half {
 
     /// An acknowledgement came. Returns how many bytes it is the first to acknowledge.
     pub(crate) fn answered(&mut self, at: u32, segment: &Segment) -> u32 {
-        let fresh = segment.ack.wrapping_sub(self.acked);
-        let is_new = self.acked == 0 || is_after(segment.ack, self.acked);
-        if !is_new {
+        let is_first = !self.has(ANSWERED);
+        if !is_first && !is_after(segment.ack, self.acked) {
             return 0;
         }
         if self.has(TIMING) && !is_after(self.timed, segment.ack) {
             self.measure(at, segment);
         }
-        let first = self.acked == 0;
+        let fresh = segment.ack.wrapping_sub(self.acked);
         self.acked = segment.ack;
-        if first { 0 } else { fresh }
+        self.set(ANSWERED, true);
+        if is_first { 0 } else { fresh }
     }
 
     fn measure(&mut self, at: u32, segment: &Segment) {
@@ -163,7 +173,12 @@ impl Half {
         if !echoed && self.has(REPEATED) {
             return;
         }
-        let took = at.wrapping_sub(self.timed_at).max(1);
+        let took = at.wrapping_sub(self.timed_at);
+        if took.cast_signed() < 0 {
+            // what was measured left before its time
+            return;
+        }
+        let took = took.clamp(1, LONGEST);
         self.last = took;
         self.shortest = if self.shortest == 0 { took } else { self.shortest.min(took) };
     }
@@ -176,6 +191,11 @@ impl Half {
     /// When the measurement that is under way began.
     pub(crate) const fn timed_at(&self) -> u32 {
         self.timed_at
+    }
+
+    /// Whether a segment of it ever came.
+    pub(crate) const fn has_begun(&self) -> bool {
+        self.has(STARTED)
     }
 
     /// What is not acknowledged yet.

@@ -41,9 +41,13 @@ const COUNT: u64 = 2_000_000;
 impl Lane {
     pub(crate) fn tell(&mut self, leaf: &Leaf) {
         let rate = leaf.rate.bps().max(1_000);
-        let is_new = self.told == 0 || self.base != rate || self.fixed != leaf.fixed;
-        if is_new {
-            *self = Lane { base: rate, rate, fixed: leaf.fixed, ..Lane::default() };
+        if self.told == 0 {
+            // another leaf had this number once; nobody is counted as one of this
+            let round = next(self.round);
+            *self = Lane { round, ..Lane::default() };
+        }
+        if self.base != rate || self.fixed != leaf.fixed {
+            (self.base, self.rate, self.fixed) = (rate, rate, leaf.fixed);
             self.divide();
         }
         self.told = leaf.told;
@@ -65,12 +69,11 @@ impl Lane {
     #[inline]
     fn count(&mut self, at: u32, counted: &mut u8) {
         let since = u64::from(at.wrapping_sub(self.counted_at));
-        if self.round == 0 || since >= COUNT && since >= 4 * self.turn_time() {
-            self.sessions_before = if self.round == 0 { 0 } else { self.sessions };
+        if since >= COUNT && since >= 4 * self.turn_time() {
+            self.sessions_before = self.sessions;
             self.sessions = 0;
             self.counted_at = at;
-            // 0 is for connections that were never counted
-            self.round = self.round.checked_add(1).unwrap_or(1);
+            self.round = next(self.round);
             self.divide();
         }
         if *counted != self.round {
@@ -84,7 +87,7 @@ impl Lane {
 
     /// A connection has no more to send.
     pub(crate) fn ended(&mut self, counted: &mut u8) {
-        if *counted == self.round && self.round != 0 {
+        if *counted == self.round {
             self.sessions = self.sessions.saturating_sub(1);
             self.sessions_before = self.sessions_before.saturating_sub(1);
             *counted = 0;
@@ -101,7 +104,7 @@ impl Lane {
             if self.least > 0 {
                 self.rate = self.rate - self.rate / 4 + measured / 4;
             } else if measured >= self.rate / 4 * 3 {
-                self.rate += self.rate / 8;
+                self.rate = self.rate.saturating_add(self.rate / 8);
             }
             self.rate = self.rate.clamp(self.base / 64 + 1, self.base.saturating_mul(4));
             self.divide();
@@ -126,6 +129,18 @@ impl Lane {
         self.each
     }
 
+    /// The same, for who explains.
+    #[must_use]
+    pub const fn share(&self) -> Rate {
+        Rate::from_bps(self.each)
+    }
+
+    /// Something in it, to have it fetched.
+    #[inline]
+    pub(crate) const fn peek(&self) -> u32 {
+        self.since
+    }
+
     /// What all connections have together.
     #[must_use]
     pub const fn rate(&self) -> Rate {
@@ -147,5 +162,122 @@ impl Lane {
     pub(crate) fn turn_of_a_new_one(&self) -> u64 {
         let sessions = u64::from(self.sessions()) + 1;
         self.frame_time().saturating_mul(sessions.max(4))
+    }
+}
+
+/// The round after this one; 0 is for connections that were never counted.
+const fn next(round: u8) -> u8 {
+    if round == u8::MAX { 1 } else { round + 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lane(bps: u64, fixed: bool) -> Lane {
+        let mut lane = Lane::default();
+        lane.tell(&Leaf { number: 1, told: 1, rate: Rate::from_bps(bps), fixed });
+        lane
+    }
+
+    /// Frames of 1 000 bytes arrive as fast as `arrives` while `drains` leave, for so many seconds.
+    fn run(lane: &mut Lane, arrives: u64, drains: u64, secs: u64) {
+        let (mut waiting, mut counted, mut drained) = (0u64, 0, 0);
+        let apart = 8_000_000_000 / arrives;
+        for n in 1..=secs * 1_000_000 / apart {
+            let at = n * apart;
+            waiting = waiting.saturating_sub((at - drained) * drains / 8_000_000);
+            drained = at;
+            let [at, waiting_now] = [at, waiting].map(|n| u32::try_from(n).expect("is small"));
+            lane.came(at, 1_000, waiting_now, &mut counted);
+            waiting += 1_000;
+        }
+    }
+
+    #[test]
+    fn under_backlog_the_rate_is_what_leaves() {
+        let mut lane = lane(1_000_000, false);
+        run(&mut lane, 400_000, 300_000, 20);
+        let found = lane.rate().bps();
+        assert!((290_000..=310_000).contains(&found), "{found}");
+    }
+
+    #[test]
+    fn without_backlog_more_is_tried_up_to_four_times() {
+        let mut lane = lane(100_000, false);
+        run(&mut lane, 300_000, 1_000_000, 20);
+        // it carries 300 000, and three quarters of the rate are tried higher
+        let found = lane.rate().bps();
+        assert!((300_000..=400_000).contains(&found), "{found}");
+        run(&mut lane, 2_000_000, 10_000_000, 20);
+        assert_eq!(lane.rate().bps(), 400_000);
+    }
+
+    #[test]
+    fn one_that_is_hardly_used_keeps_its_rate() {
+        let mut lane = lane(1_000_000, false);
+        run(&mut lane, 100_000, 1_000_000, 20);
+        assert_eq!(lane.rate().bps(), 1_000_000);
+    }
+
+    #[test]
+    fn a_rate_that_was_said_stays() {
+        let mut lane = lane(1_000_000, true);
+        run(&mut lane, 400_000, 300_000, 20);
+        assert_eq!(lane.rate().bps(), 1_000_000);
+    }
+
+    #[test]
+    fn connections_that_send_share_it_and_those_that_ended_do_not() {
+        let mut lane = lane(1_000_000, true);
+        let mut counted = [0u8; 5];
+        for counted in &mut counted {
+            lane.came(10, 1_000, 0, counted);
+            lane.came(20, 1_000, 0, counted);
+        }
+        assert_eq!((lane.sessions(), lane.share().bps()), (5, 200_000));
+        lane.ended(&mut counted[0]);
+        lane.ended(&mut counted[0]);
+        assert_eq!((lane.sessions(), lane.share().bps()), (4, 250_000));
+        // one goes on alone: the others are believed for one more round
+        for round in 1..=3 {
+            lane.came(round * 2_000_000 + 20, 1_000, 0, &mut counted[4]);
+            assert_eq!(lane.sessions(), if round == 1 { 4 } else { 1 }, "round {round}");
+        }
+        // counted before and again: the end of one takes it out of both
+        lane.came(9_000_000, 1_000, 0, &mut counted[3]);
+        lane.came(9_000_001, 1_000, 0, &mut counted[4]);
+        lane.came(11_100_000, 1_000, 0, &mut counted[3]);
+        lane.ended(&mut counted[3]);
+        assert_eq!(lane.sessions(), 1);
+    }
+
+    #[test]
+    fn another_rate_keeps_the_count_and_another_leaf_does_not() {
+        let mut lane = lane(1_000_000, false);
+        let mut counted = [0u8; 3];
+        counted.iter_mut().for_each(|counted| lane.came(10, 1_000, 0, counted));
+        let leaf = |told, bps| Leaf { number: 1, told, rate: Rate::from_bps(bps), fixed: false };
+        lane.tell(&leaf(2, 600_000));
+        assert_eq!((lane.sessions(), lane.share().bps()), (3, 200_000));
+        lane.tell(&leaf(0, 600_000));
+        lane.tell(&leaf(1, 600_000));
+        assert_eq!(lane.sessions(), 1);
+        counted.iter_mut().for_each(|counted| lane.came(20, 1_000, 0, counted));
+        assert_eq!(lane.sessions(), 3);
+    }
+
+    #[test]
+    fn no_rate_and_no_time_panics() {
+        for bps in [0, 1, 1_000, u64::MAX / 2, u64::MAX] {
+            let mut lane = lane(bps, false);
+            let mut counted = 0;
+            for (at, waiting) in [(0, 0), (u32::MAX, u32::MAX), (7, 0), (1 << 31, 5), (3, 1)] {
+                lane.came(at, u32::MAX, waiting, &mut counted);
+                lane.came(at.wrapping_add(1), u32::MAX, waiting, &mut counted);
+                lane.ended(&mut counted);
+                assert!(lane.each() > 0 && lane.turn_of_a_new_one() > 0 || bps > 1_000);
+            }
+        }
     }
 }

@@ -6,13 +6,14 @@ mod conditioner;
 mod connection;
 mod holds;
 mod lane;
+pub mod meter;
 mod pacing;
+pub mod police;
 mod segment;
 mod told;
+mod turn;
 mod window;
 
 pub use conditioner::{Conditioner, Counters, Fate};
 pub use lane::Lane;
 pub use told::{Edit, Leaf, Loss, Memory, RoundTrip, Spec, Told};
-pub mod meter;
-pub mod police;

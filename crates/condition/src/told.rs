@@ -74,6 +74,8 @@ pub struct Leaf {
 pub struct Edit {
     pub(crate) told: Box<[Told]>,
     pub(crate) leaves: [Vec<Leaf>; 2],
+    /// Pieces that there must be, and those that may be missing.
+    pub(crate) chunks: [usize; 2],
     pub(crate) lanes: [Vec<Box<[Lane]>>; 2],
     pub(crate) memory: Option<Box<Memory>>,
 }
@@ -94,22 +96,24 @@ impl Spec {
 }
 
 impl Edit {
-    /// From `old` to `new`, in an engine that remembers so many connections.
+    /// From `old`, which is in effect, to `new`, where so many connections are remembered.
     #[must_use]
     pub fn between(old: &Spec, new: &Spec, flows: usize) -> Edit {
-        let lanes = |side: usize| {
-            let chunks = |spec: &Spec| match spec.leaves[side].last() {
-                Some(last) => last.number as usize / CHUNK + 1,
-                None => 0,
-            };
-            // pieces that a policy before the last one brought are taken back by the engine
-            (0..chunks(new)).map(|_| vec![Lane::default(); CHUNK].into()).collect()
+        let chunks = |spec: &Spec, side: usize| match spec.leaves[side].last() {
+            Some(last) => last.number as usize / CHUNK + 1,
+            None => 0,
+        };
+        let (had, needs) = ([0, 1].map(|s| chunks(old, s)), [0, 1].map(|s| chunks(new, s)));
+        // an engine that once had more still has them, and leaves the rest in the edit
+        let missing = |side: usize| {
+            (had[side]..needs[side]).map(|_| vec![Lane::default(); CHUNK].into()).collect()
         };
         let fresh = old.is_idle() && !new.is_idle();
         Edit {
             told: new.told.clone().into(),
             leaves: [0, 1].map(|side| differing(&old.leaves[side], &new.leaves[side])),
-            lanes: if new.is_idle() { Default::default() } else { [0, 1].map(lanes) },
+            chunks: needs,
+            lanes: [0, 1].map(missing),
             memory: fresh.then(|| {
                 Box::new(Memory {
                     connections: vec![Connection::default(); flows].into(),

@@ -11,15 +11,17 @@ use crate::segment::{Segment, is_after};
 const SLACK: u64 = 2;
 /// Microseconds that a retransmission timer waits beyond the round trip, at the least.
 const PATIENCE: u32 = 200_000;
-/// A segment where nobody said how large.
-const USUAL_MSS: u16 = 1_460;
+/// A segment where nobody said how large (RFC 9293, section 3.7.1).
+const USUAL_MSS: u16 = 536;
+/// None is smaller, whatever somebody says: every host takes a packet of 68 bytes (RFC 791).
+const SMALLEST_MSS: u16 = 28;
 
 /// Bytes that may be under way at `rate` bits per second, where the shortest round trip and the
 /// last one took so many microseconds. It grows no faster than the sender learns that its
 /// segments take longer: by no more than what the leaf carries in two of the last round trips and
 /// the time that any host waits beyond what it has seen.
 pub(crate) fn target(rate: u64, shortest: u32, last: u32, mss: u16, least: u8) -> u32 {
-    let mss = u64::from(if mss == 0 { USUAL_MSS } else { mss });
+    let mss = u64::from(if mss == 0 { USUAL_MSS } else { mss.max(SMALLEST_MSS) });
     let carried = |time: u32| rate.saturating_mul(u64::from(time)) / 8_000_000;
     let wanted = (carried(shortest).div_ceil(mss) + SLACK).max(u64::from(least));
     let learnt = (carried(last.saturating_mul(2).saturating_add(PATIENCE)) / mss).max(SLACK);
@@ -36,12 +38,7 @@ pub(crate) fn size(
     shift: u8,
     target: u32,
 ) -> bool {
-    let theirs = u32::from(segment.window) << shift;
-    let their_edge = segment.ack.wrapping_add(theirs);
-    // a closed window is the receiver's own business, and so is one it takes back
-    if shift == NO_SCALE || theirs == 0 {
-        return false;
-    }
+    let Some(their_edge) = edge(segment, shift) else { return false };
     let wanted = segment.ack.wrapping_add(target);
     let wanted = match half.known_edge() {
         Some(edge) if is_after(edge, wanted) => edge,
@@ -51,11 +48,54 @@ pub(crate) fn size(
         half.grant(their_edge);
         return false;
     }
-    let field = wanted.wrapping_sub(segment.ack).div_ceil(1 << shift).max(1);
-    let Ok(field) = u16::try_from(field) else {
-        half.grant(their_edge);
-        return false;
-    };
+    // their own window is larger, so that this fits where it stood
+    let field = wanted.wrapping_sub(segment.ack).div_ceil(1 << shift);
+    let field = u16::try_from(field).unwrap_or(segment.window);
     half.grant(segment.ack.wrapping_add(u32::from(field) << shift));
     field < segment.window && edit::set_tcp_window(bytes, headers, field)
+}
+
+/// Lets a window through as it is; the sender knows it then.
+pub(crate) fn pass(half: &mut Half, segment: &Segment, shift: u8) {
+    if let Some(edge) = edge(segment, shift) {
+        half.grant(edge);
+    }
+}
+
+/// The right edge that a segment tells, if it is known how.
+fn edge(segment: &Segment, shift: u8) -> Option<u32> {
+    (shift != NO_SCALE).then(|| segment.ack.wrapping_add(u32::from(segment.window) << shift))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_rate_carries_and_two_segments() {
+        // 1 Mbit/s and 80 ms: 10 000 bytes are 6.8 segments
+        assert_eq!(target(1_000_000, 80_000, 80_000, 1_460, 4), 9 * 1_460);
+        assert_eq!(target(1_000_000, 1, 1_000_000, 1_460, 4), 4 * 1_460);
+        assert_eq!(target(1_000_000, 1, 1_000_000, 1_460, 0), 2 * 1_460);
+    }
+
+    #[test]
+    fn it_grows_with_the_last_round_trip() {
+        let with = |last: u32| target(1_000_000, 800_000, last, 1_000, 4) / 1_000;
+        assert_eq!([with(0), with(8_000), with(20_000), with(48_000)], [25, 27, 30, 37]);
+        assert_eq!(with(u32::MAX), 102);
+        assert_eq!(target(16_000, 0, 0, 1_000, 4), 2_000);
+    }
+
+    #[test]
+    fn segments_nobody_named_and_tiny_ones_have_a_size() {
+        assert_eq!(target(1_000, 0, 0, 0, 0), 2 * 536);
+        assert_eq!(target(1_000, 0, 0, 1, 0), 2 * 28);
+    }
+
+    #[test]
+    fn no_rate_and_no_time_is_too_large() {
+        assert_eq!(target(u64::MAX, u32::MAX, u32::MAX, u16::MAX, 255), 1 << 30);
+        assert_eq!(target(0, u32::MAX, u32::MAX, 1_000, 4), 2_000);
+    }
 }

@@ -50,12 +50,6 @@ impl Change {
         self.old = Some(index);
     }
 
-    /// Whether the new policy does not have this leaf.
-    pub(crate) fn is_gone(&self, leaf: u32) -> bool {
-        let behind = self.gone.partition_point(|range| range.start <= leaf);
-        behind.checked_sub(1).is_some_and(|at| self.gone[at].contains(&leaf))
-    }
-
     /// The leaf that takes over from one that has children now.
     pub(crate) fn successor(&self, leaf: u32) -> Option<u32> {
         let at = self.parted.binary_search_by_key(&leaf, |(from, _)| *from).ok()?;

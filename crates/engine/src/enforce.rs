@@ -169,10 +169,9 @@ impl Enforcer {
         }
     }
 
-    /// The leaves that hold the frames of branches, and whether each still does after the edit.
-    pub(crate) fn queues<'a>(&'a self, edit: &'a Edit) -> impl Iterator<Item = (u32, bool)> + 'a {
-        let new = edit.new.as_ref().unwrap_or(self);
-        self.queues.iter().map(|queue| (*queue, new.queues.binary_search(queue).is_ok()))
+    /// The leaves that hold the frames of branches.
+    pub(crate) fn queues(&self) -> &[u32] {
+        &self.queues
     }
 
     /// Puts an edit into effect; what was replaced stays in it.
@@ -198,6 +197,11 @@ impl Enforcer {
 }
 
 impl Edit {
+    /// The leaf of the tree that the frames of a leaf join from now on; `old`: until now.
+    pub(crate) fn queue_of(&self, old: &Enforcer, leaf: u32) -> u32 {
+        self.new.as_ref().unwrap_or(old).queue_of(leaf)
+    }
+
     pub(crate) fn between(old: &Spec, new: &Spec) -> Edit {
         let mut edit = Edit { rate: new.rate, ..Edit::default() };
         if old.trees == new.trees && old.seats == new.seats {

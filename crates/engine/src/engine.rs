@@ -147,6 +147,10 @@ impl Engine {
             self.edit_enforcers(change);
             self.edit_trees(now, change);
             for &(from, to) in &change.parted {
+                // it may be the queue of its children now
+                for tree in &mut self.trees {
+                    tree.relabel(from, |label, _| if label.leaf == from { to } else { label.leaf });
+                }
                 self.ledger.fold(from, to);
             }
             std::mem::swap(&mut self.layout, &mut change.layout);
@@ -157,11 +161,11 @@ impl Engine {
     fn edit_trees(&mut self, now: Instant, change: &mut Change) {
         let mut edits = std::mem::take(&mut change.trees);
         let ledger = &mut self.ledger;
-        for (tree, edit) in self.trees.iter_mut().zip(&mut edits) {
-            let heir = |leaf| change.successor(leaf).unwrap_or(change.rest);
+        for ((tree, edit), enforcer) in self.trees.iter_mut().zip(&mut edits).zip(&self.enforcers) {
+            let heir = |leaf| enforcer.queue_of(change.successor(leaf).unwrap_or(change.rest));
             tree.apply(now, edit, heir, |from, label, bytes| {
                 // the books of a leaf that has children now go to its heir as a whole
-                if change.successor(from).is_none() {
+                if change.successor(from) != Some(label.leaf) {
                     ledger.moved(label.side, from, label.leaf, bytes);
                 }
             });
@@ -170,17 +174,17 @@ impl Engine {
         change.trees = edits;
     }
 
-    /// Frames that wait in the queue of a branch are of leaves that may go, or of a branch that has
-    /// queues from now on: these are the frames of that one leaf then.
+    /// Frames that wait in the queue of a branch are of leaves that may go, or that wait elsewhere
+    /// from now on: these are the frames of that queue's own leaf then.
     fn edit_enforcers(&mut self, change: &mut Change) {
         let mut edits = std::mem::take(&mut change.enforced);
         for ((enforcer, edit), tree) in
             self.enforcers.iter_mut().zip(&mut edits).zip(&mut self.trees)
         {
-            for (queue, stays) in enforcer.queues(edit) {
+            for &queue in enforcer.queues() {
                 let ledger = &mut self.ledger;
                 tree.relabel(queue, |label, bytes| {
-                    if label.leaf == queue || (stays && !change.is_gone(label.leaf)) {
+                    if label.leaf == queue || edit.queue_of(enforcer, label.leaf) == queue {
                         return label.leaf;
                     }
                     ledger.moved(label.side, label.leaf, queue, bytes);

@@ -9,7 +9,7 @@ use weir_units::{Bytes, Rate, Span};
 use crate::change::Layout;
 
 /// At this rate and below, a leaf that says nothing holds its senders.
-const NARROW: Rate = Rate::from_bps(64_000);
+const NARROW: Rate = Rate::from_bps(1_000_000);
 /// Segments that a window lets out at least: what is lost is noticed by three more.
 const LEAST: u8 = 4;
 /// A full frame that takes longer than this holds up a call.

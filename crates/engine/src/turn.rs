@@ -33,16 +33,19 @@ impl Engine {
 
         let tree = &mut self.trees[side.other() as usize];
         labels.iter().for_each(|label| tree.expect(label));
+        if !self.conditioner.is_idle() {
+            self.conditioner.expect(side, labels);
+        }
         let is_policed = !self.policer.is_idle();
         if is_policed {
             self.policer.expect(side, labels);
         }
         for (at, frame) in burst.drain().enumerate() {
-            let headers = self.scratch.headers[at];
             let mut label = self.scratch.labels[at];
             label.leaf = self.leaf_of(&label);
             self.ledger.received(side, label.leaf, frame.len());
-            let mut refused = (headers.fault == Some(Fault::Runt)).then_some(Reason::Runt);
+            let mut refused =
+                (self.scratch.headers[at].fault == Some(Fault::Runt)).then_some(Reason::Runt);
             if is_policed && refused.is_none() {
                 let link = self.trees[side.other() as usize].link();
                 let cost = link.cost(frame.len(), label.net_at);
@@ -54,7 +57,7 @@ impl Engine {
             } else if self.conditioner.is_idle() {
                 self.queue(now, frame, label);
             } else {
-                self.steady(now, frame, &headers, label);
+                self.steady(now, frame, at, label);
             }
         }
     }
@@ -117,9 +120,11 @@ impl Engine {
         self.pool.give(frame);
     }
 
-    /// TCP is steadied: a segment may be changed, and may have to wait for its moment.
+    /// TCP is steadied: a segment may be changed, and may have to wait for its moment. `at` is its
+    /// place in the burst.
     #[inline(never)]
-    fn steady(&mut self, now: Instant, frame: Frame, headers: &Headers, label: Label) {
+    fn steady(&mut self, now: Instant, frame: Frame, at: usize, label: Label) {
+        let headers = &self.scratch.headers[at];
         let waiting = self.trees[label.side.other() as usize].waiting_in(label.leaf);
         let bytes = self.pool.bytes_mut(&frame);
         let fate = self.conditioner.frame(now, bytes, headers, &label, waiting);
@@ -138,23 +143,31 @@ impl Engine {
         };
         // those before it that it must not overtake
         self.let_go(now, now);
-        if let Some(frame) = frame {
-            self.queue(now, frame, label);
+        let Some(frame) = frame else { return };
+        if self.leaf_of(&label) == label.leaf {
+            return self.queue(now, frame, label);
         }
+        // they wait in another leaf, where rules of before had sent them
+        self.ledger.judged(label.side, label.leaf, frame.len(), Verdict::Hold);
+        self.take_up(now, frame, label);
     }
 
     /// Segments whose moment comes by `due` join their queues.
     pub(crate) fn let_go(&mut self, due: Instant, now: Instant) {
-        while let Some((frame, mut label)) = self.conditioner.take(due) {
-            let leaf = self.leaf_of(&label);
-            if leaf != label.leaf {
-                self.ledger.moved(label.side, label.leaf, leaf, frame.len());
-                label.leaf = leaf;
-            }
-            // held until now, and held again in its queue
-            self.ledger.taken_up(label.side, leaf, frame.len());
-            self.queue(now, frame, label);
+        while let Some((frame, label)) = self.conditioner.take(due) {
+            self.take_up(now, frame, label);
         }
+    }
+
+    /// One that was held until now is held again in its queue.
+    fn take_up(&mut self, now: Instant, frame: Frame, mut label: Label) {
+        let leaf = self.leaf_of(&label);
+        if leaf != label.leaf {
+            self.ledger.moved(label.side, label.leaf, leaf, frame.len());
+            label.leaf = leaf;
+        }
+        self.ledger.taken_up(label.side, leaf, frame.len());
+        self.queue(now, frame, label);
     }
 
     /// Fills `out` with the frames that may leave through the port of `side` at `now`; the caller

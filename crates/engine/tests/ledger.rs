@@ -13,6 +13,8 @@ use weir_units::{Instant, Span};
 enum Step {
     /// A frame of a flow, with its size.
     Frame { side: bool, flow: u8, size: u16 },
+    /// A segment of a TCP connection: its flags, and how many bytes it brings and answers.
+    Segment { side: bool, flow: u8, flags: u8, brings: u16, answers: u16 },
     /// Bytes that are no frame.
     Garbage { side: bool, bytes: Vec<u8> },
     /// Time passes, and what may leave leaves.
@@ -25,12 +27,22 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         8 => (any::<bool>(), 0u8..24, 0u16..1_400)
             .prop_map(|(side, flow, size)| Step::Frame { side, flow, size }),
+        6 => segment(),
         1 => (any::<bool>(), prop::collection::vec(any::<u8>(), 0..80))
             .prop_map(|(side, bytes)| Step::Garbage { side, bytes }),
         3 => (0u32..200_000).prop_map(|us| Step::Pass { us }),
         1 => prop::collection::vec(any::<u8>(), 0..8).prop_map(Step::Policy),
     ];
     prop::collection::vec(step, 1..400)
+}
+
+fn segment() -> impl Strategy<Value = Step> {
+    // SYN, its answer, acknowledgements, ends, and once in a while a reset
+    let flags = prop::sample::select(vec![0x02u8, 0x12, 0x10, 0x10, 0x10, 0x10, 0x18, 0x11, 0x04]);
+    let brings = prop_oneof![Just(0u16), 1u16..1_000];
+    (any::<bool>(), 0u8..4, flags, brings, 0u16..2_000).prop_map(
+        |(side, flow, flags, brings, answers)| Step::Segment { side, flow, flags, brings, answers },
+    )
 }
 
 /// A policy of classes chosen by `choice`; all of them valid together.
@@ -54,6 +66,10 @@ fn plan(choice: &[u8]) -> Plan {
         "[class.\"/nets\"]\nmatch = \"tcp port 1-1000\"\n\
          each = { by = \"lan-prefix\", v4 = 30, count = 2 }\n",
         "[class.\"/big\"]\nmatch = \"length 1000-2000\"\ndscp = \"le\"\n",
+        "[class.\"/narrow\"]\nmatch = \"lan 172.16.0.0/25\"\nceil = \"20kbit\"\n\
+         [class.\"/narrow/one\"]\nmatch = \"tcp port 5000-5001\"\n",
+        "[class.\"/steady\"]\nmatch = \"lan 172.16.0.0/24\"\nceil = \"64kbit\"\n\
+         tcp = { window = true, pace-acks = true, mss = 500, least = 2 }\n",
     ];
     for (at, class) in classes.iter().enumerate() {
         // /lan is once a leaf and once a class with a child
@@ -83,6 +99,18 @@ fn frame(flow: u8, lan_side: bool, size: u16, sequence: u32) -> Vec<u8> {
     build.dscp(if flow.is_multiple_of(5) { 46 } else { 0 }).payload(&payload).to_vec()
 }
 
+/// A segment of TCP connection number `flow` that goes on from where its sides are.
+fn segment_of(at: &mut [u32; 2], flow: u8, side: bool, flags: u8, brings: u16) -> Vec<u8> {
+    let host = format!("172.16.0.1:{}", 5_000 + u16::from(flow)).parse().expect("an address");
+    let far = "192.0.2.1:6000".parse().expect("an address");
+    let build = if side { Build::tcp(host, far) } else { Build::tcp(far, host) };
+    let (own, others) = (usize::from(!side), usize::from(side));
+    let build = build.tcp_flags(flags).tcp_seq(at[own]).tcp_ack(at[others]);
+    at[own] = at[own].wrapping_add(u32::from(brings) + u32::from(flags & 3 != 0));
+    let options: &[u8] = if flags & 2 != 0 { &[2, 4, 5, 0xb4, 1, 3, 3, 2] } else { &[] };
+    build.tcp_options(options).payload_len(brings.into()).to_vec()
+}
+
 /// The flow and sequence number of a frame that `frame` made.
 fn mark(bytes: &[u8]) -> Option<(u8, u32)> {
     let headers = weir_packet::Headers::parse(bytes);
@@ -99,17 +127,21 @@ struct World {
     into: [u64; 2],
     out: [u64; 2],
     last: std::collections::BTreeMap<(u8, bool), u32>,
+    /// Where both sides of the TCP connections are.
+    numbers: [[u32; 2]; 4],
 }
 
 impl World {
     fn new(choice: &[u8]) -> World {
-        let mut planner = Planner::new();
+        let config = Config { queue_frames: 40, flows: 256, seed: 7 };
+        let mut planner = Planner::of(&config);
         let plan = plan(choice);
         let first = planner.prepare(&plan).expect("fits");
-        let config = Config { queue_frames: 40, flows: 256, seed: 7 };
         let engine = Engine::new(config, Pool::new(100, 2_048), first, Instant::ZERO);
         let (into, out) = ([0; 2], [0; 2]);
-        World { engine, planner, plan, now: Instant::ZERO, into, out, last: Default::default() }
+        let now = Instant::ZERO;
+        let (last, numbers) = (Default::default(), [[u32::MAX - 900; 2]; 4]);
+        World { engine, planner, plan, now, into, out, last, numbers }
     }
 
     fn arrive(&mut self, lan_side: bool, bytes: &[u8]) {
@@ -197,6 +229,15 @@ proptest! {
                     let sequence = u32::try_from(sequence).expect("is small");
                     world.arrive(side, &frame(flow, side, size, sequence));
                 }
+                Step::Segment { side, flow, flags, brings, answers } => {
+                    let at = &mut world.numbers[usize::from(flow)];
+                    // what is answered is not always all that was sent
+                    let all = at[usize::from(side)];
+                    at[usize::from(side)] = all.wrapping_sub(answers.into());
+                    let bytes = segment_of(at, flow, side, flags, brings);
+                    at[usize::from(side)] = all;
+                    world.arrive(side, &bytes);
+                }
                 Step::Garbage { side, bytes } => world.arrive(side, &bytes),
                 Step::Pass { us } => {
                     world.now += Span::from_us(u64::from(us));
@@ -206,5 +247,14 @@ proptest! {
             }
             world.check();
         }
+        // nobody waits for ever
+        for _ in 0..10_000 {
+            let Some(at) = world.engine.next_wakeup() else { break };
+            world.now = world.now.max(at);
+            world.leave();
+        }
+        world.check();
+        prop_assert!(world.engine.next_wakeup().is_none(), "somebody still waits");
+        prop_assert_eq!(world.engine.pool().free(), world.engine.pool().capacity());
     }
 }

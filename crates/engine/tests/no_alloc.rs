@@ -1,5 +1,5 @@
 //! After start nothing allocates: not for a new flow, not for a new host, not for a change of
-//! policy.
+//! policy, not for a connection that is steadied, not for a flood of SYNs.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -32,6 +32,158 @@ unsafe impl GlobalAlloc for Counting {
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
+
+/// One host's connections are steadied, or all of them go by.
+fn steady(is_steady: bool) -> weir_policy::Plan {
+    let tcp = if is_steady { "tcp = { window = true, pace-acks = true, mss = 500 }" } else { "" };
+    let text = format!(
+        "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"10mbit\"\nup = \"10mbit\"\n\
+         [class.\"/all\"]\nmatch = \"tcp\"\nceil = \"1mbit\"\n{tcp}\n"
+    );
+    let reading = read(Source::new("p", text), &mut |_| Err(String::new())).expect("is text");
+    reading.plans.into_iter().next().expect("has a link")
+}
+
+/// Segments of connections between hosts behind a port each and one far server.
+struct Hosts {
+    engine: Engine,
+    planner: Planner,
+    now: Instant,
+    burst: Burst,
+    frame: Vec<u8>,
+    /// Windows of acknowledgements that left towards the LAN.
+    windows: Vec<u16>,
+}
+
+impl Hosts {
+    fn new(flows: usize) -> Hosts {
+        let config = Config { flows, ..Config::default() };
+        let mut planner = Planner::of(&config);
+        let first = planner.prepare(&steady(true)).expect("fits");
+        let engine = Engine::new(config, Pool::new(8_192, 2_048), first, Instant::ZERO);
+        let (now, burst) = (Instant::ZERO, Burst::new());
+        let windows = Vec::with_capacity(100_000);
+        Hosts { engine, planner, now, burst, frame: Vec::new(), windows }
+    }
+
+    /// Makes a segment; this allocates.
+    fn build(&mut self, host: u32, side: Side, flags: u8, fields: (u32, u32, usize)) {
+        let host = std::net::SocketAddr::from((std::net::Ipv4Addr::from_bits(host), 4_000));
+        let far = "192.0.2.1:80".parse().expect("an address");
+        let build = if side == Side::Lan { Build::tcp(host, far) } else { Build::tcp(far, host) };
+        let build = build.tcp_flags(flags).tcp_seq(fields.0).tcp_ack(fields.1);
+        let options: &[u8] = if flags & 2 != 0 { &[2, 4, 5, 0xb4] } else { &[] };
+        self.frame = build.tcp_options(options).payload_len(fields.2).to_vec();
+    }
+
+    /// The segment arrives, and what may leave leaves; returns how often this allocated.
+    fn send(&mut self, side: Side, after: Span) -> u64 {
+        let before = COUNT.with(Cell::get);
+        self.now += after;
+        if let Some(frame) = self.engine.pool_mut().fill(&self.frame) {
+            let _ = self.burst.push(frame);
+        }
+        self.engine.receive(self.now, side, &mut self.burst);
+        self.leave();
+        self.engine.age(self.now);
+        COUNT.with(Cell::get) - before
+    }
+
+    fn leave(&mut self) {
+        for side in [Side::Lan, Side::Wan] {
+            self.engine.transmit(self.now, side, &mut self.burst);
+            while let Some(frame) = self.burst.pop() {
+                let bytes = self.engine.pool().bytes(&frame);
+                if side == Side::Lan && bytes[47] == 0x10 {
+                    self.windows.push(u16::from_be_bytes([bytes[48], bytes[49]]));
+                }
+                self.engine.pool_mut().give(frame);
+            }
+        }
+    }
+
+    /// Everything leaves.
+    fn settle(&mut self) {
+        while let Some(at) = self.engine.next_wakeup() {
+            self.now = self.now.max(at);
+            self.leave();
+        }
+    }
+
+    /// A connection opens, sends ten segments, and all are acknowledged at once.
+    fn talk(&mut self, host: u32, from: u32) -> u64 {
+        let mut allocated = 0;
+        let mut say = |hosts: &mut Hosts, side, flags, fields, ms| {
+            hosts.build(host, side, flags, fields);
+            allocated += hosts.send(side, Span::from_ms(ms));
+        };
+        if from == 1 {
+            say(self, Side::Lan, 0x02, (0, 0, 0), 1);
+            say(self, Side::Wan, 0x12, (0, 1, 0), 20);
+            say(self, Side::Lan, 0x10, (1, 1, 0), 5);
+        }
+        for n in 0..10 {
+            say(self, Side::Lan, 0x10, (from + n * 500, 1, 500), 0);
+        }
+        for n in 1..=10 {
+            say(self, Side::Wan, 0x10, (1, from + n * 500, 0), u64::from(n == 1) * 20);
+        }
+        allocated
+    }
+}
+
+#[test]
+fn nothing_allocates_for_connections_that_are_steadied() {
+    let mut hosts = Hosts::new(256);
+    let mut allocated = 0;
+    for n in 0..400 {
+        allocated += hosts.talk(0x0a00_0000 + n, 1);
+        if n % 50 == 49 {
+            // with acknowledgements that wait
+            let mut change = hosts.planner.prepare(&steady(n % 100 == 99)).expect("fits");
+            let before = COUNT.with(Cell::get);
+            while !hosts.engine.apply(hosts.now, &mut change) {}
+            allocated += COUNT.with(Cell::get) - before;
+        }
+    }
+    assert_eq!(allocated, 0, "allocations on the packet path");
+    let counters = hosts.engine.conditioner().counters();
+    assert!(counters.paced > 500 && counters.sized > 500, "{counters:?}");
+}
+
+/// A million addresses each send one SYN while twenty connections are open.
+#[test]
+fn a_flood_of_syns_takes_no_place_from_who_is_alive() {
+    let mut hosts = Hosts::new(1_024);
+    for n in 0..20 {
+        hosts.talk(0x0a00_0000 + n, 1);
+    }
+    hosts.settle();
+    let (mut allocated, mut random) = (0, 1u32);
+    hosts.build(0x0b00_0000, Side::Lan, 0x02, (7, 0, 0));
+    for n in 0..1_000_000u32 {
+        random = random.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
+        // its address and port; nobody looks at the checksum
+        hosts.frame[27..30].copy_from_slice(&random.to_be_bytes()[..3]);
+        hosts.frame[34..36].copy_from_slice(&random.to_be_bytes()[2..]);
+        allocated += hosts.send(Side::Lan, Span::from_us(u64::from(n % 5)));
+    }
+    assert_eq!(allocated, 0, "allocations on the packet path");
+    assert_eq!(hosts.engine.conditioner().held(), 0);
+    assert!(hosts.engine.classifier().flow_capacity() <= 1_024);
+    hosts.settle();
+    // all that were open still are, and are steadied
+    let before = *hosts.engine.conditioner().counters();
+    hosts.windows.clear();
+    for n in 0..20 {
+        hosts.talk(0x0a00_0000 + n, 5_001);
+        hosts.settle();
+    }
+    let after = hosts.engine.conditioner().counters();
+    assert_eq!(after.unknown, before.unknown, "one was forgotten");
+    assert_eq!(hosts.windows.len(), 200);
+    assert!(hosts.windows.iter().all(|&window| window < 65_535), "{:?}", hosts.windows);
+}
 
 fn plan(rate: &str) -> weir_policy::Plan {
     let text = format!(

@@ -4,7 +4,7 @@
 use weir_units::Span;
 
 use crate::metrics::{cov, deviation, jain, late, mean, percentile, voice};
-use crate::run::{Run, Seen, ms};
+use crate::run::{ClassSeen, Run, Seen, ms};
 use crate::scenario::{Kind, Metric, PLAY_OUT, Scenario, Side, Window};
 
 /// A figure over all runs of a profile.
@@ -164,6 +164,10 @@ fn of_packets(run: &Run, kind: &Kind) -> Option<f64> {
         }
         Kind::Delay(flows, 0) => mean(&delays(run, flows)),
         Kind::Delay(flows, percent) => percentile(&delays(run, flows), f64::from(*percent)),
+        Kind::Queueing(flows) => {
+            let delays = delays(run, flows);
+            Some(worst(delays.iter().copied())? - least(delays.iter().copied())?)
+        }
         Kind::Jitter(flows) => worst(all(run, flows).map(|s| ms(s.receiver.jitter))),
         Kind::Loss(flows) => {
             let sent: u64 = all(run, flows).map(|s| s.sender.sent).sum();
@@ -206,10 +210,8 @@ fn of_answers(scenario: &Scenario, run: &Run, kind: &Kind) -> Option<f64> {
 /// Of links and boxes.
 fn of_lines(run: &Run, kind: &Kind) -> Option<f64> {
     match kind {
-        Kind::ClassQueue(path) => {
-            let found = run.classes.iter().find(|(class, _)| class == path);
-            found.map(|(_, most)| whole(*most))
-        }
+        Kind::ClassQueue(path) => class(run, path).map(|seen| whole(seen.most)),
+        Kind::ClassWait(path) => class(run, path).map(|seen| seen.wait_ms),
         Kind::QueueBytes(link, way) => Some(bytes(run.links[*link][*way as usize].queue_bytes_max)),
         Kind::QueueMs(link, way) => {
             let counts = &run.links[*link][*way as usize];
@@ -230,6 +232,10 @@ fn of_lines(run: &Run, kind: &Kind) -> Option<f64> {
         }
         _ => None,
     }
+}
+
+fn class<'r>(run: &'r Run, path: &str) -> Option<&'r ClassSeen> {
+    run.classes.iter().find(|seen| seen.path == path)
 }
 
 fn all<'r>(run: &'r Run, flows: &'r [usize]) -> impl Iterator<Item = &'r Seen> {

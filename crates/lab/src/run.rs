@@ -3,6 +3,7 @@
 //! is the same however many do.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -25,8 +26,8 @@ pub struct Run {
     pub links: Vec<[LinkCounts; 2]>,
     /// The longest that a frame waited in a box, in ms; 0 where boxes are wires.
     pub box_ms: f64,
-    /// The most bytes that ever waited in each class of the boxes, by its path.
-    pub classes: Vec<(String, u64)>,
+    /// What was seen of the classes of the boxes.
+    pub classes: Vec<ClassSeen>,
     /// What the boxes were given and dropped while it counts, from the LAN and from the WAN.
     pub boxes: [Passed; 2],
     /// Frames that went over any line, in all cases.
@@ -35,6 +36,17 @@ pub struct Run {
     pub shares: Vec<(String, f64)>,
     /// The other cases of a sweep.
     pub more: Vec<Run>,
+}
+
+/// What was seen of a class over the whole run.
+#[derive(Clone, Debug)]
+pub struct ClassSeen {
+    /// Its path.
+    pub path: String,
+    /// The most bytes that ever waited, in either direction.
+    pub most: u64,
+    /// How long frames waited in the mean, of the direction that carried more, in ms.
+    pub wait_ms: f64,
 }
 
 /// What a box did with what came from one side.
@@ -62,7 +74,7 @@ pub struct Seen {
 /// Says how many of how many runs are done.
 pub type Progress<'p> = dyn Fn(usize, usize) + Sync + 'p;
 
-/// Runs the chosen profiles with `seeds` seeds each, side by side on `threads` threads. By profile
+/// Runs the chosen profiles with each of `seeds`, side by side on `threads` threads. By profile
 /// and seed.
 ///
 /// # Errors
@@ -70,12 +82,12 @@ pub type Progress<'p> = dyn Fn(usize, usize) + Sync + 'p;
 pub fn all(
     scenario: &Scenario,
     profiles: &[usize],
-    seeds: u32,
+    seeds: RangeInclusive<u32>,
     threads: usize,
     progress: &Progress<'_>,
 ) -> Result<Vec<Vec<Run>>, String> {
     let jobs: Vec<(usize, u32)> =
-        profiles.iter().flat_map(|&profile| (1..=seeds).map(move |seed| (profile, seed))).collect();
+        profiles.iter().flat_map(|&at| seeds.clone().map(move |seed| (at, seed))).collect();
     let results: Vec<Mutex<Option<Result<Run, String>>>> =
         jobs.iter().map(|_| Mutex::new(None)).collect();
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -95,7 +107,7 @@ pub fn all(
     let mut results = results
         .into_iter()
         .filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
-    profiles.iter().map(|_| results.by_ref().take(seeds as usize).collect()).collect()
+    profiles.iter().map(|_| results.by_ref().take(seeds.clone().count()).collect()).collect()
 }
 
 /// One run, of all cases.
@@ -278,7 +290,10 @@ impl Built {
             let rows = weir_engine::Report::of(engine, plan).rows;
             rows.into_iter().map(|row| {
                 let most = row.counters.iter().map(|counters| counters.held_max).max();
-                (row.path, most.unwrap_or(0))
+                let busy = row.counters.iter().max_by_key(|counters| counters.sent.bytes);
+                let wait = busy.map(|busy| busy.delay.mean(busy.sent.frames));
+                let wait_ms = ms(wait.unwrap_or_default());
+                ClassSeen { path: row.path, most: most.unwrap_or(0), wait_ms }
             })
         });
         let classes = rows.collect();

@@ -163,7 +163,7 @@ fn a_rate_counts_cells_and_a_trace_stands_for_a_rate() {
 fn a_run_meets_what_was_said() {
     let figure = |words: &str, key: &str| {
         let scenario = scenario(words);
-        let runs = run::all(&scenario, &[0], 1, 1, &|_, _| {}).expect("runs");
+        let runs = run::all(&scenario, &[0], 1..=1, 1, &|_, _| {}).expect("runs");
         let all = figures::figures(&scenario, &runs[0]);
         all.into_iter().find(|(name, _)| name == key).expect("is measured").1.mean
     };

@@ -132,7 +132,7 @@ fn a_sweep_gives_the_figures_of_all_its_cases() {
     assert_eq!(scenario.more.len(), 1);
     let ids: Vec<&str> = scenario.claims.iter().map(|claim| claim.id.as_str()).collect();
     assert_eq!(ids, ["lowest", "rate.800", "rate.400"]);
-    let runs = run::all(&scenario, &[0], 2, 2, &|_, _| {}).expect("runs");
+    let runs = run::all(&scenario, &[0], 1..=2, 2, &|_, _| {}).expect("runs");
     let figures = figures::figures(&scenario, &runs[0])
         .into_iter()
         .collect::<std::collections::BTreeMap<_, _>>();
@@ -164,7 +164,7 @@ fn what_a_line_did_before_it_counts_is_not_in_its_figures() {
     let early =
         early.replace("bytes = \"1014b\"\nstop", "bytes = \"1014b\"\nspread = \"1ms\"\nstop");
     let scenario = scenario(&early);
-    let runs = run::all(&scenario, &[0], 1, 1, &|_, _| {}).expect("runs");
+    let runs = run::all(&scenario, &[0], 1..=1, 1, &|_, _| {}).expect("runs");
     let figures = figures::figures(&scenario, &runs[0])
         .into_iter()
         .collect::<std::collections::BTreeMap<_, _>>();

@@ -71,6 +71,11 @@ pub enum Kind {
     QueueBytes(usize, Side),
     /// Most bytes that waited in a class of a box, in either direction.
     ClassQueue(String),
+    /// How long frames waited in a class of a box in the mean, of the direction that carried more,
+    /// in ms.
+    ClassWait(String),
+    /// The longest delay less the shortest, in ms.
+    Queueing(Vec<usize>),
     /// Mean wait before a link, beyond the frame's own time, in ms.
     QueueMs(usize, Side),
     /// Frames that the queue before a link or the path behind it lost, by those that came.
@@ -119,7 +124,7 @@ pub enum Side {
 }
 
 /// The kinds, and the words that each of them knows.
-const KINDS: [(&str, &[&str]); 40] = [
+const KINDS: [(&str, &[&str]); 42] = [
     ("goodput", &["flows", "during"]),
     ("rate", &["flows", "during"]),
     ("mean", &["flows", "during"]),
@@ -133,6 +138,7 @@ const KINDS: [(&str, &[&str]); 40] = [
     ("answer-ms", &["flows", "percent"]),
     ("answered", &["flows"]),
     ("start-delay", &["flows"]),
+    ("queueing", &["flows"]),
     ("jitter", &["flows"]),
     ("loss", &["flows"]),
     ("mos", &["flows"]),
@@ -151,6 +157,7 @@ const KINDS: [(&str, &[&str]); 40] = [
     ("queue-ms", &["link", "way"]),
     ("dropped", &["link", "way"]),
     ("class-queue", &["class"]),
+    ("class-wait", &["class"]),
     ("share", &["figure"]),
     ("box-dropped", &["way"]),
     ("box-ms", &[]),
@@ -214,7 +221,7 @@ pub(super) fn read(
         Some("of") => read.of_others(kind, before),
         Some("flows") => read.of_flows(kind),
         Some("link") => read.of_link(kind),
-        Some("class") => read.of_class(),
+        Some("class") => read.of_class(kind),
         Some("figure") => read.of_share(),
         Some(_) => Some(Kind::BoxDropped(read.way())),
         None => Some(Kind::BoxMs),
@@ -279,10 +286,11 @@ impl<'t> Reader<'_, 't> {
         })
     }
 
-    fn of_class(&mut self) -> Option<Kind> {
+    fn of_class(&mut self, kind: &str) -> Option<Kind> {
         let entry = self.needed("class", "write class = \"/office\"")?;
         let path = entry.text("class", "the path of a class", self.problems)?;
-        Some(Kind::ClassQueue(path.to_owned()))
+        let path = path.to_owned();
+        Some(if kind == "class-wait" { Kind::ClassWait(path) } else { Kind::ClassQueue(path) })
     }
 
     fn of_share(&mut self) -> Option<Kind> {
@@ -324,6 +332,7 @@ impl<'t> Reader<'_, 't> {
             "jain" => Kind::Jain(found),
             "retransmission" => Kind::Retransmission(found),
             "delay" => Kind::Delay(found, percent),
+            "queueing" => Kind::Queueing(found),
             "jitter" => Kind::Jitter(found),
             "loss" => Kind::Loss(found),
             "mos" => Kind::Mos(found),

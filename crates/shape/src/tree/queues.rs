@@ -81,6 +81,8 @@ pub(crate) struct Crowd {
     /// The queue with the most bytes, as far as was noticed, and how many it had then.
     fattest: u32,
     fat: u32,
+    /// Bytes that small frames at a low rate may still go before the others.
+    calm: i32,
     /// Sessions that have a place.
     pub(super) admitted: u32,
     /// The one of them that has been silent for longest, and the one that spoke last.
@@ -98,6 +100,7 @@ impl Default for Crowd {
             away: 0,
             fattest: NONE,
             fat: 0,
+            calm: calm::MOST,
             admitted: 0,
             oldest: NONE,
             youngest: NONE,

@@ -146,12 +146,18 @@ impl Ring {
         }
     }
 
-    /// A member that fell silent in this round has something to send again: with what is left of
-    /// its credit it goes first.
+    /// A member that fell silent in this round has so many bytes to send: if what is left of its
+    /// credit covers them, it goes first.
     #[inline]
-    pub(crate) fn returns<T: Members>(&mut self, members: &mut T, id: u32, in_a_hurry: bool) {
+    pub(crate) fn returns<T: Members>(
+        &mut self,
+        members: &mut T,
+        id: u32,
+        bytes: i32,
+        in_a_hurry: bool,
+    ) {
         let turn = members[id].turn();
-        if turn.place == Place::Old && turn.credit > 0 {
+        if turn.place == Place::Old && turn.credit >= bytes {
             self.leave(members, id);
             self.join_new(members, id, in_a_hurry);
         }

@@ -1,12 +1,14 @@
 //! Calls and whoever types are protected with no rule written. They cannot wait, and send no faster
-//! when they may: small frames at a low rate. As long as a connection keeps to that, it goes before
-//! the others that begin to send, and datagrams cost it a sixteenth of their bytes, so that a call
-//! may have sixteen times its even part. What is more than that is like everything else, so a flood
-//! gains nothing.
+//! when they may: small frames at a low rate. As long as a connection keeps to that, its frames go
+//! before the others and cost it no credit. All of them together may take as much of a leaf as the
+//! others; what is more, of a connection or of all, is like everything else. So a flood gains
+//! nothing, and many calls leave half.
 
 use weir_units::{Instant, Rate};
 
-use super::Queue;
+use super::{Crowd, Queue, Queues};
+use crate::tree::node::NONE;
+use crate::tree::ring::{Member, QUANTUM};
 
 /// Bytes of the largest small frame: 20 ms of speech without compression, and what some add.
 pub(super) const LARGEST: usize = 300;
@@ -14,8 +16,8 @@ pub(super) const LARGEST: usize = 300;
 const FASTEST: Rate = Rate::from_bps(96_000);
 /// Microseconds that frames may be early together: a network has brought them unevenly.
 const EARLY: u32 = 60_000;
-/// The part of its bytes that a frame of a call is charged for.
-const CHARGED: u32 = 16;
+/// Bytes that small frames may go first at once, when they had not for a while.
+pub(super) const MOST: i32 = 16 * QUANTUM;
 
 impl Queue {
     /// One more small frame of so many bytes: whether they keep to the rate of a call.
@@ -33,13 +35,39 @@ impl Queue {
         self.moment = now.wrapping_add(ahead + u32::try_from(takes).unwrap_or(0));
         true
     }
+}
 
-    /// A frame of a call costs a part of its bytes.
+impl Crowd {
+    /// Whether small frames may still go first, with one more of so many bytes.
     #[inline]
-    pub(super) fn spare(&mut self, bytes: usize) {
-        let bytes = u32::try_from(bytes).unwrap_or(0);
-        let spared = bytes - bytes / CHARGED;
-        self.turn.credit = self.turn.credit.saturating_add(spared.cast_signed());
+    pub(super) fn lets_go_first(&mut self, bytes: usize) -> bool {
+        let is_in = self.calm > 0;
+        if is_in {
+            self.calm -= i32::try_from(bytes).unwrap_or(0);
+        }
+        is_in
+    }
+
+    /// What large frames have had, small ones may have as well.
+    #[inline]
+    pub(super) fn has_sent(&mut self, bytes: u16) {
+        if usize::from(bytes) > LARGEST {
+            self.calm = (self.calm + i32::from(bytes)).min(MOST);
+        }
+    }
+}
+
+impl Queues {
+    /// A frame that goes first costs its connection and its host no credit.
+    #[inline]
+    pub(super) fn spare(&mut self, id: u32, bytes: usize) {
+        let bytes = i32::try_from(bytes).unwrap_or(0);
+        let Queue { host, turn, .. } = &mut self.queues[id];
+        turn.credit = turn.credit.saturating_add(bytes);
+        if *host != NONE {
+            let turn = self.hosts[*host].turn();
+            turn.credit = turn.credit.saturating_add(bytes);
+        }
     }
 }
 

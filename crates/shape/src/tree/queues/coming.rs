@@ -41,14 +41,15 @@ impl Queues {
         let (place, was_silent) = (queue.turn.place, queue.chain.is_empty());
         let may_be_calm = bytes <= calm::LARGEST && kept.by_flow && care.sessions.is_none();
         let is_calm = may_be_calm && queue.is_calm(now, bytes);
+        let is_calm = is_calm && self.crowds[number as usize].lets_go_first(bytes);
         if place == Place::Off && !self.begins(now, id, number, kept, label, is_calm) {
             return Err(Reason::QueueFull);
         }
-        if place == Place::Old && was_silent {
-            self.returns(number, id, is_calm);
+        if is_calm {
+            self.spare(id, bytes);
         }
-        if is_calm && label.kind.is_udp() {
-            self.queues[id].spare(bytes);
+        if place == Place::Old && was_silent {
+            self.returns(number, id, i32::try_from(bytes).unwrap_or(i32::MAX), is_calm);
         }
         let mut lost = None;
         if node.is_full(bytes) {
@@ -134,12 +135,12 @@ impl Queues {
 
     /// A queue that fell silent in this round is to send again.
     #[inline(never)]
-    fn returns(&mut self, number: u32, id: u32, in_a_hurry: bool) {
+    fn returns(&mut self, number: u32, id: u32, bytes: i32, in_a_hurry: bool) {
         let ring = match self.queues[id].host {
             NONE => &mut self.crowds[number as usize].ring,
             host => &mut self.hosts[host].ring,
         };
-        ring.returns(&mut self.queues, id, in_a_hurry);
+        ring.returns(&mut self.queues, id, bytes, in_a_hurry);
     }
 
     /// The leaf is full: the fattest of its queues gives its first frame, which has to go. `None`:

@@ -54,6 +54,7 @@ impl Queues {
             let Some((at, link)) = self.pop_managed(now, node, id, &kept.care) else { continue };
             let bytes = cost(&link);
             let charged = i32::try_from(bytes.get()).unwrap_or(i32::MAX);
+            self.crowds[number as usize].has_sent(link.len);
             if host == NONE {
                 self.crowds[number as usize].ring.sent(&mut self.queues, id, charged);
             } else {

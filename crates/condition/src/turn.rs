@@ -1,0 +1,282 @@
+//! What happens to a segment on its way through the box. It brings data of one half of its
+//! connection and answers those of the other.
+
+use weir_packet::{Headers, Label, Net, edit, tcp};
+use weir_units::{Instant, Span};
+
+use crate::conditioner::{Counters, Fate};
+use crate::connection::{Connection, Half, NO_SCALE, State};
+use crate::holds::Holds;
+use crate::lane::{CHUNK, Lane};
+use crate::segment::{Opening, Segment, is_after};
+use crate::told::{Loss, Told};
+use crate::{pacing, window};
+
+/// Microseconds that windows are let go after a loss.
+const RELEASED: u32 = 2_000_000;
+
+/// One segment and what it concerns.
+pub(crate) struct Turn<'m> {
+    pub(crate) at: u32,
+    pub(crate) now: Instant,
+    /// Where it came in.
+    pub(crate) side: usize,
+    pub(crate) bytes: &'m mut [u8],
+    pub(crate) headers: &'m Headers,
+    pub(crate) label: &'m Label,
+    pub(crate) segment: Segment,
+    pub(crate) told: &'m [Told],
+    pub(crate) lanes: &'m mut [Vec<Box<[Lane]>>; 2],
+    pub(crate) connection: &'m mut Connection,
+    pub(crate) holds: &'m mut Holds,
+    pub(crate) counters: &'m mut Counters,
+}
+
+impl Turn<'_> {
+    pub(crate) fn take(mut self, waiting: u32) -> Fate {
+        if self.segment.has(tcp::RST) {
+            self.broken_off();
+            return Fate::Pass;
+        }
+        if self.segment.has(tcp::SYN) {
+            return self.opens();
+        }
+        if self.segment.data > 0 || self.segment.has(tcp::FIN) {
+            self.brings_data(waiting);
+        }
+        match self.connection.state {
+            State::LeftAlone => self.counters.left_alone += 1,
+            State::Unknown | State::Opening => self.counters.unknown += 1,
+            State::Open if self.segment.has(tcp::ACK) => return self.answers(),
+            State::Open => {}
+        }
+        self.goes_on()
+    }
+
+    /// It must not overtake those before it.
+    fn goes_on(&mut self) -> Fate {
+        self.holds.flush(&mut self.connection.halves[self.side ^ 1]);
+        Fate::Pass
+    }
+
+    fn broken_off(&mut self) {
+        for side in [0, 1] {
+            self.ends(side);
+            let half = &mut self.connection.halves[side];
+            self.holds.flush(half);
+        }
+    }
+
+    /// The sender of `side` has no more to send.
+    fn ends(&mut self, side: usize) {
+        let half = &mut self.connection.halves[side];
+        if let Some(lane) = lane(&mut self.lanes[side], half.leaf) {
+            lane.ended(&mut half.counted);
+        }
+    }
+
+    /// A SYN, or the answer to one.
+    fn opens(&mut self) -> Fate {
+        let connection = &mut *self.connection;
+        for half in &mut connection.halves {
+            self.holds.flush(half);
+        }
+        let Some(opening) = Opening::read(self.bytes, self.headers) else {
+            connection.begins_anew(State::LeftAlone);
+            self.counters.left_alone += 1;
+            return Fate::Pass;
+        };
+        let (mine, theirs) = (self.side, self.side ^ 1);
+        let is_answer = self.segment.has(tcp::ACK);
+        if is_answer && connection.state == State::LeftAlone {
+            self.counters.left_alone += 1;
+            return Fate::Pass;
+        }
+        // the same again, or both sides open at once
+        let half = &connection.halves[mine];
+        let fits = !half.has_begun() || half.next == self.segment.end();
+        let goes_on = connection.state == State::Opening && fits;
+        if !is_answer && !goes_on {
+            connection.begins_anew(State::Opening);
+        }
+        connection.halves[mine].leaf = self.label.leaf;
+        let is_repeated = connection.halves[mine].sent(self.at, &self.segment);
+        let mss = self.clamp(opening);
+        let connection = &mut *self.connection;
+        let half = &mut connection.halves[theirs];
+        half.mss = mss;
+        if connection.state != State::Open {
+            half.scale = opening.scale.unwrap_or(NO_SCALE);
+        }
+        if connection.state == State::Unknown {
+            self.counters.unknown += 1;
+            return Fate::Pass;
+        }
+        if !is_answer {
+            return Fate::Pass;
+        }
+        if connection.state == State::Opening {
+            // shifting counts if both sides said so
+            let scales = [0, 1].map(|side| connection.halves[side].scale);
+            let both = scales.iter().all(|&scale| scale != NO_SCALE);
+            for (half, scale) in connection.halves.iter_mut().zip(scales) {
+                half.scale = if both { scale } else { 0 };
+                half.paced = pacing::long_before(self.at);
+            }
+            connection.state = State::Open;
+        }
+        connection.halves[theirs].answered(self.at, &self.segment);
+        // the window of a SYN is never shifted
+        let leaf = self.connection.halves[theirs].leaf;
+        let treated = told(self.told, &self.lanes[theirs], leaf);
+        self.size(0, &treated);
+        match is_repeated {
+            // the other side may have the first one already and go on
+            true => Fate::Pass,
+            false => self.wait_for_a_turn(),
+        }
+    }
+
+    /// Makes the segments smaller that the other side may send; returns how large they are.
+    fn clamp(&mut self, opening: Opening) -> u16 {
+        let theirs = self.side ^ 1;
+        let leaf = match self.connection.halves[theirs].has_begun() {
+            true => self.connection.halves[theirs].leaf,
+            // its frames have not come yet, but those of a class have one number both ways
+            false => self.label.leaf,
+        };
+        let most = told(self.told, &self.lanes[theirs], leaf).mss;
+        let most = match self.headers.net {
+            Net::V6 => most.saturating_sub(20),
+            _ => most,
+        };
+        let asked = opening.mss.unwrap_or(0);
+        if most != 0 && edit::clamp_mss(self.bytes, self.headers, most) {
+            self.counters.clamped += 1;
+            return most;
+        }
+        asked
+    }
+
+    /// Where a turn takes long, the answer to a SYN waits a part of it: from the round trip that
+    /// they see, both sides learn how long their first segment may take.
+    fn wait_for_a_turn(&mut self) -> Fate {
+        let connection = &self.connection;
+        let mut turn = 0;
+        for side in [0, 1] {
+            let leaf = connection.halves[side].leaf;
+            if told(self.told, &self.lanes[side], leaf).pace_acks
+                && let Some(lane) = lane(&mut self.lanes[side], leaf)
+            {
+                turn = turn.max(lane.turn_of_a_new_one());
+            }
+        }
+        let since = self.at.wrapping_sub(connection.halves[self.side ^ 1].timed_at());
+        let wait = pacing::syn_answer(turn).saturating_sub(since);
+        if wait == 0 || since > 1_000_000 {
+            return Fate::Pass;
+        }
+        if !self.holds.has_room() {
+            self.counters.no_room += 1;
+            return Fate::Pass;
+        }
+        self.counters.answers_held += 1;
+        // what it waits here is no part of the way to the host and back
+        self.connection.halves[self.side].begins_at(self.at.wrapping_add(wait));
+        Fate::Hold(self.now + Span::from_us(u64::from(wait)))
+    }
+
+    /// Data, or the end of them.
+    fn brings_data(&mut self, waiting: u32) {
+        let side = self.side;
+        let half = &mut self.connection.halves[side];
+        half.leaf = self.label.leaf;
+        self.counters.repeated += u64::from(half.sent(self.at, &self.segment));
+        let length = u32::from(self.headers.end.saturating_sub(self.headers.net_at));
+        if self.segment.data > 0
+            && let Some(lane) = lane(&mut self.lanes[side], self.label.leaf)
+        {
+            lane.came(self.at, length, waiting, &mut half.counted);
+        }
+        if self.segment.has(tcp::FIN) {
+            self.ends(side);
+        }
+    }
+
+    /// The acknowledgement of a segment.
+    fn answers(&mut self) -> Fate {
+        let side = self.side ^ 1;
+        let half = &mut self.connection.halves[side];
+        let had = half.acked;
+        let fresh = half.answered(self.at, &self.segment);
+        let treated = told(self.told, &self.lanes[side], half.leaf);
+        if treated.loss == Loss::Release {
+            note_loss(half, &self.segment, had, self.at);
+        }
+        let shift = half.scale;
+        self.size(shift, &treated);
+        if treated.pace_acks && fresh > 0 && self.segment.is_plain_ack() {
+            return self.pace(fresh);
+        }
+        self.goes_on()
+    }
+
+    fn size(&mut self, shift: u8, treated: &Told) {
+        let side = self.side ^ 1;
+        let connection = &mut *self.connection;
+        if !treated.window || connection.halves[side].is_released() {
+            return window::pass(&mut connection.halves[side], &self.segment, shift);
+        }
+        let round_trip = connection.round_trip(side, treated.round_trip);
+        let last = connection.last_round_trip(side);
+        let half = &mut connection.halves[side];
+        let rate = lane(&mut self.lanes[side], half.leaf).map_or(0, |lane| lane.each());
+        let target = window::target(rate, round_trip, last, half.mss, treated.least);
+        let sized = window::size(self.bytes, self.headers, half, &self.segment, shift, target);
+        self.counters.sized += u64::from(sized);
+    }
+
+    fn pace(&mut self, fresh: u32) -> Fate {
+        let side = self.side ^ 1;
+        let round_trip = self.connection.last_round_trip(side);
+        let half = &mut self.connection.halves[side];
+        let Some(lane) = lane(&mut self.lanes[side], half.leaf) else { return self.goes_on() };
+        let (wait, next) = pacing::wait(self.at, half.paced, fresh, lane.each(), round_trip);
+        half.paced = next;
+        if wait == 0 && half.first_held == 0 {
+            return Fate::Pass;
+        }
+        if !self.holds.has_room() {
+            self.counters.no_room += 1;
+            return self.goes_on();
+        }
+        self.counters.paced += 1;
+        Fate::Hold(self.now + Span::from_us(u64::from(wait)))
+    }
+}
+
+/// With [`Loss::Release`], the third duplicate acknowledgement lets the window go for a while.
+fn note_loss(half: &mut Half, segment: &Segment, had: u32, at: u32) {
+    if half.is_released() && is_after(at, half.released_until) {
+        half.release(false);
+    }
+    let repeats = segment.ack == had && segment.data == 0 && half.under_way();
+    half.duplicates = if repeats { half.duplicates.saturating_add(1) } else { 0 };
+    if half.duplicates == 3 {
+        half.release(true);
+        half.released_until = at.wrapping_add(RELEASED);
+    }
+}
+
+#[inline]
+fn lane(lanes: &mut [Box<[Lane]>], leaf: u32) -> Option<&mut Lane> {
+    let piece = lanes.get_mut(leaf as usize / CHUNK)?;
+    piece.get_mut(leaf as usize % CHUNK).filter(|lane| lane.told != 0)
+}
+
+#[inline]
+fn told(told: &[Told], lanes: &[Box<[Lane]>], leaf: u32) -> Told {
+    let piece = lanes.get(leaf as usize / CHUNK);
+    let number = piece.map_or(0, |piece| piece[leaf as usize % CHUNK].told);
+    told.get(usize::from(number)).copied().unwrap_or_default()
+}
