@@ -50,7 +50,7 @@ struct Run {
     #[arg(long, value_parser = crate::bench::within(1..=1_000))]
     seeds: Option<u32>,
     /// Only the run of this seed: one of several seen again
-    #[arg(long, value_name = "SEED", conflicts_with = "seeds", value_parser = crate::bench::within(1..=1_000_000))]
+    #[arg(long, conflicts_with = "seeds", value_parser = crate::bench::within(1..=1_000_000))]
     seed: Option<u32>,
     /// Where it runs
     #[arg(long, value_enum, default_value_t = Driver::Virtual)]

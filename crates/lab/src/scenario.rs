@@ -190,15 +190,7 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
     let head = head.and_then(|e| e.table("[scenario]", problems));
     let times = head.map(|t| times(t, problems)).unwrap_or_default();
     let sharing = top.take("sharing").map(|e| sharing::read(e, times.run, problems));
-    let mut nodes = Vec::new();
-    let mut boxes = Vec::new();
-    for (name, entry) in entries(top.take("node"), "[node.NAME]", problems) {
-        let node = nodes::read(name, entry, problems);
-        boxes.extend(
-            node.as_ref().filter(|n| n.kind == NodeKind::Box).map(|_| (nodes.len(), entry)),
-        );
-        nodes.extend(node);
-    }
+    let (nodes, boxes) = nodes(top.take("node"), problems);
     let mut links = Vec::new();
     for (name, entry) in entries(top.take("link"), "[link.NAME]", problems) {
         links.extend(links::read(name, entry, &nodes, load, problems));
@@ -247,6 +239,22 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
         more,
     };
     Case { scenario, metrics, claims, times, problems: all_problems }
+}
+
+/// The nodes, and those of them that are boxes with where they are written.
+fn nodes<'t>(
+    entry: Option<Entry<'t>>,
+    problems: &mut Problems,
+) -> (Vec<Node>, Vec<(usize, Entry<'t>)>) {
+    let (mut nodes, mut boxes) = (Vec::new(), Vec::new());
+    for (name, entry) in entries(entry, "[node.NAME]", problems) {
+        let node = nodes::read(name, entry, problems);
+        boxes.extend(
+            node.as_ref().filter(|n| n.kind == NodeKind::Box).map(|_| (nodes.len(), entry)),
+        );
+        nodes.extend(node);
+    }
+    (nodes, boxes)
 }
 
 /// Says which boxes have not a LAN and a WAN.
