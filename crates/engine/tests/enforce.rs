@@ -22,7 +22,8 @@ struct World {
 }
 
 fn plan(classes: &str) -> Plan {
-    let link = "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"100mbit\"\nup = \"100mbit\"\ncounts = \"ip\"\n";
+    let link = "[link.l]\nlan = \"a\"\nwan = \"b\"\ncounts = \"ip\"\n\
+        down = \"100mbit\"\nup = \"100mbit\"\n";
     let reading = read(Source::new("p", format!("{link}{classes}")), &mut |_| Err(String::new()));
     let reading = reading.expect("is text");
     assert!(!reading.is_at_fault(), "{:?}", reading.problems);

@@ -120,8 +120,8 @@ impl Tree {
         self.nodes.get(leaf as usize).map_or(0, |node| node.chain.bytes())
     }
 
-    /// Tells the labels of the frames that wait in a leaf which leaf each should name, where that is
-    /// another; `other` is told the label and the bytes, and says the leaf.
+    /// Lets the labels of the frames that wait in a plain leaf name other leaves: `other` is told
+    /// the label and the bytes of each, and says which.
     pub fn relabel(&mut self, number: u32, mut other: impl FnMut(&Label, usize) -> u32) {
         let Some(node) = self.nodes.get(number as usize).filter(|node| node.is_leaf()) else {
             return;
