@@ -409,8 +409,7 @@ impl Queue {
     /// What is left of a budget: a queue that is short is given time to go, as the virtual one is;
     /// what is beyond the gate goes soon, whatever that takes.
     fn hold(&mut self, budget: u64, gate: Span) -> u64 {
-        // the virtual queue closes its gate first: this one is for what that does not know of
-        let gate = budget.saturating_mul(2 * gate.ns());
+        let gate = budget.saturating_mul(gate.ns());
         let over = self.waiting.saturating_sub(gate);
         self.is_long = over > 0;
         let drained = (self.waiting >> 24).min(budget / 32) + (over >> 22);
