@@ -7,7 +7,7 @@ use weir_policy::plan::{Kind, Target};
 use weir_policy::{Plan, Reading};
 
 use crate::out::{Out, problem};
-use crate::{files, pending, problems};
+use crate::{files, problems};
 
 pub(crate) fn run(file: &Path, quiet: bool) -> ExitCode {
     let reading = match files::policy(file) {
@@ -22,7 +22,6 @@ pub(crate) fn run(file: &Path, quiet: bool) -> ExitCode {
         let mut out = Out::new();
         for plan in &reading.plans {
             out.line(&summary(&reading, plan));
-            pending::of(plan).iter().for_each(|line| out.line(line));
         }
         out.line(
             "a frame goes to the first class that matches it; children are asked before parents",

@@ -10,7 +10,7 @@ use weir_policy::{Plan, Reading};
 use weir_units::Instant;
 
 use crate::out::{Out, problem};
-use crate::{Port, files, pending, problems};
+use crate::{Port, files, problems};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -62,9 +62,7 @@ pub(crate) fn trace(
     let change = Planner::of(&config).prepare(plan).map_err(|e| e.to_string())?;
     let engine = Engine::new(config, Pool::new(1, 1), change, Instant::ZERO);
     let trace = engine.trace(plan, side, bytes);
-    let mut lines = trace.words(plan, |place| reading.position(place));
-    lines.extend(pending::of(plan).map(|line| format!("({line})")));
-    Ok(lines)
+    Ok(trace.words(plan, |place| reading.position(place)))
 }
 
 /// Reads a policy that is to be used, and finds the link. Rows that were set aside are said; the

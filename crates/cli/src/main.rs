@@ -10,7 +10,6 @@ mod files;
 mod fmt;
 mod lab;
 mod out;
-mod pending;
 mod problems;
 mod replay;
 mod sides;

@@ -17,7 +17,7 @@ use weir_policy::Plan;
 use weir_units::{Instant, Prefix, Rate, Span};
 
 use crate::out::{Out, problem, say};
-use crate::{explain, files, pending};
+use crate::{explain, files};
 
 pub(crate) use player::{Player, Run};
 
@@ -111,7 +111,6 @@ pub(crate) fn lines(name: &str, plan: &Plan, run: &Run, report: &Report) -> Vec<
             plan.name, plan.nodes[0].shares.down.rate, plan.nodes[0].shares.up.rate
         ),
     ];
-    lines.extend(pending::of(plan));
     lines.push(String::new());
     let mut table = Grid::new(
         1,

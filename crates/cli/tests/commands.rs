@@ -334,19 +334,3 @@ fn figures_as_json_are_json_and_nothing_else() {
     let figures: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     assert!(figures["metrics"]["policy_ms"].is_number());
 }
-
-#[test]
-fn words_that_are_not_done_yet_are_said_where_a_policy_uses_them() {
-    let folder = Folder::new("pending");
-    let class = "[class.\"/a\"]\nmatch = \"any\"\n";
-    let plain =
-        folder.write("plain.toml", format!("{LINK}{class}limit = \"20ms\"\nqueue = \"fifo\"\n"));
-    assert!(!check(&plain).1.contains("not done yet"));
-    let more = "dscp = \"ef\"\npolice = { rate = \"1mbit\" }\n\
-        tcp = { window = true }\nenforce = \"weir\"\n";
-    let policy = folder.write("more.toml", format!("{LINK}{class}{more}"));
-    assert!(check(&policy).1.contains("not done yet in this version: enforce"));
-    let packet = "udp 10.0.0.5:1 > 192.0.2.1:2";
-    let explain = ["explain".as_ref(), policy.as_os_str(), "-p".as_ref(), packet.as_ref()];
-    assert!(said(&explain).1.contains("not done yet"));
-}

@@ -10,6 +10,7 @@ use weir_condition::police;
 use weir_policy::plan::NodeId;
 use weir_shape::tree::Edit;
 
+use crate::enforce;
 use crate::ledger::Chunk;
 
 /// A policy made ready for [`Engine::apply`](crate::Engine::apply).
@@ -21,6 +22,8 @@ pub struct Change {
     pub(crate) trees: [Edit; 2],
     /// What is done to TCP.
     pub(crate) condition: weir_condition::Edit,
+    /// Who has no queues of its own: of the port towards the LAN, and towards the WAN.
+    pub(crate) enforced: [enforce::Edit; 2],
     /// What is done to the frames of leaves that change.
     pub(crate) treatments: police::Edit,
     pub(crate) chunks: Vec<Chunk>,

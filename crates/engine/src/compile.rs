@@ -2,17 +2,25 @@
 
 use weir_classify as classify;
 use weir_packet::{Net, Side};
+use weir_policy::plan::NodeId;
 use weir_policy::plan::{Kind, Shares, Target};
-use weir_policy::{Both, By, Counts, From, Limit, Plan, Raw, Toward, When};
+use weir_policy::{Both, By, Counts, From, LeafWords, Limit, Plan, Queue, Raw, Toward, When};
 use weir_shape::tree::{self, NodeSpec};
 use weir_shape::{Layer, Link};
-use weir_units::Rate;
+use weir_units::{Bytes, Rate, Span};
 
+use crate::allocate;
 use crate::cares::Cares;
 use crate::change::Layout;
 
 /// Frames that may wait in a leaf that does not say how many.
 const LEAF_FRAMES: u32 = 1_000;
+
+/// How long frames may wait where an allocator is before the queue; twice what it lets wait before
+/// it lets only single frames pass, and as long as the bursts that it lets save.
+const BEHIND: Span = Span::from_ms(20);
+/// The sixteen packets that a leaf may send at once, in any case.
+const BEHIND_LEAST: Bytes = Bytes::new(16 * 1_538);
 
 /// What shape is told: the tree of the port towards the LAN, and that of the port towards the WAN.
 /// `told` is what they have been told so far.
@@ -33,7 +41,14 @@ fn tree_of(
 ) -> tree::Spec {
     let mut nodes = Vec::with_capacity(plan.nodes.len());
     let line = way(&plan.nodes[0].shares).rate;
+    let tops = allocate::tops(plan);
     for (node, id) in plan.nodes.iter().zip(0u32..).skip(1) {
+        if let Some(top) = tops[id as usize] {
+            if allocate::queue_of(plan, top) == id {
+                nodes.push(queue_of_branch(plan, layout, top, &mut cares, &way));
+            }
+            continue;
+        }
         let shares = way(&node.shares);
         let words = plan.words_of(id);
         let told = NodeSpec {
@@ -67,6 +82,34 @@ fn tree_of(
         nodes.extend(made);
     }
     tree::Spec { rate: line, link: link(plan), nodes, cares: cares.into_list() }
+}
+
+/// The one queue of a branch whose leaves have none.
+fn queue_of_branch(
+    plan: &Plan,
+    layout: &Layout,
+    top: NodeId,
+    cares: &mut Cares,
+    way: &impl Fn(&Both<Shares>) -> Shares,
+) -> NodeSpec {
+    let (node, words) = (plan.node(top), plan.words_of(top));
+    let shares = way(&node.shares);
+    let ceil = shares.ceil.min(way(&plan.nodes[0].shares).rate);
+    let plain = LeafWords { queue: Some(Queue::Fifo), ..LeafWords::default() };
+    let usual = Limit::Bytes(ceil.bytes_in(BEHIND).max(BEHIND_LEAST));
+    let limit = words.limit.unwrap_or(usual);
+    NodeSpec {
+        number: layout.slots[allocate::queue_of(plan, top) as usize],
+        parent: layout.slots[node.parent as usize],
+        is_leaf: true,
+        rate: shares.rate,
+        ceil: shares.ceil,
+        weight: shares.weight.max(1),
+        priority: node.priority as u8,
+        burst: shares.burst,
+        care: cares.of(u32::MAX, &plain, ceil, |_| None),
+        ..limits(Some(limit), ceil)
+    }
 }
 
 /// How much may wait in a leaf.

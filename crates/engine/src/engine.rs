@@ -12,6 +12,7 @@ use weir_units::limits::{BURST_FRAMES, FLOWS};
 use weir_units::{Bytes, Instant, Rate};
 
 use crate::change::{Change, Layout};
+use crate::enforce::Enforcer;
 use crate::ledger::{Counters, Ledger};
 use crate::planner::{CHUNKS, most};
 
@@ -44,6 +45,8 @@ pub struct Engine {
     pub(crate) policer: Policer,
     /// The trees by the side that their frames leave through.
     pub(crate) trees: [Tree; 2],
+    /// Who has no queues there.
+    pub(crate) enforcers: [Enforcer; 2],
     pub(crate) ledger: Ledger,
     pub(crate) scratch: Box<Scratch>,
     layout: Arc<Layout>,
@@ -103,6 +106,7 @@ impl Engine {
             policer: Policer::new(),
             // by the side of the port: frames leave through LAN on their way down
             trees: [tree(), tree()],
+            enforcers: Default::default(),
             ledger: Ledger::new(CHUNKS),
             scratch: Box::new(Scratch {
                 headers: [Headers::EMPTY; BURST_FRAMES],
@@ -115,6 +119,9 @@ impl Engine {
         engine.policer.apply(now, &mut first.treatments);
         for (tree, edit) in engine.trees.iter_mut().zip(&mut first.trees) {
             tree.apply(now, edit, |leaf| leaf, |_, _, _| {});
+        }
+        for (enforcer, edit) in engine.enforcers.iter_mut().zip(&mut first.enforced) {
+            enforcer.apply(edit);
         }
         engine
     }
@@ -137,8 +144,13 @@ impl Engine {
             self.let_go(Instant::MAX, now);
             self.conditioner.apply(&mut change.condition);
             self.policer.apply(now, &mut change.treatments);
+            self.edit_enforcers(change);
             self.edit_trees(now, change);
             for &(from, to) in &change.parted {
+                // it may be the queue of its children now
+                for tree in &mut self.trees {
+                    tree.relabel(from, |label, _| if label.leaf == from { to } else { label.leaf });
+                }
                 self.ledger.fold(from, to);
             }
             std::mem::swap(&mut self.layout, &mut change.layout);
@@ -149,17 +161,39 @@ impl Engine {
     fn edit_trees(&mut self, now: Instant, change: &mut Change) {
         let mut edits = std::mem::take(&mut change.trees);
         let ledger = &mut self.ledger;
-        for (tree, edit) in self.trees.iter_mut().zip(&mut edits) {
-            let heir = |leaf| change.successor(leaf).unwrap_or(change.rest);
+        for ((tree, edit), enforcer) in self.trees.iter_mut().zip(&mut edits).zip(&self.enforcers) {
+            let heir = |leaf| enforcer.queue_of(change.successor(leaf).unwrap_or(change.rest));
             tree.apply(now, edit, heir, |from, label, bytes| {
                 // the books of a leaf that has children now go to its heir as a whole
-                if change.successor(from).is_none() {
+                if change.successor(from) != Some(label.leaf) {
                     ledger.moved(label.side, from, label.leaf, bytes);
                 }
             });
         }
         // with all that was replaced
         change.trees = edits;
+    }
+
+    /// Frames that wait in the queue of a branch are of leaves that may go, or that wait elsewhere
+    /// from now on: these are the frames of that queue's own leaf then.
+    fn edit_enforcers(&mut self, change: &mut Change) {
+        let mut edits = std::mem::take(&mut change.enforced);
+        for ((enforcer, edit), tree) in
+            self.enforcers.iter_mut().zip(&mut edits).zip(&mut self.trees)
+        {
+            for &queue in enforcer.queues() {
+                let ledger = &mut self.ledger;
+                tree.relabel(queue, |label, bytes| {
+                    if label.leaf == queue || edit.queue_of(enforcer, label.leaf) == queue {
+                        return label.leaf;
+                    }
+                    ledger.moved(label.side, label.leaf, queue, bytes);
+                    queue
+                });
+            }
+            enforcer.apply(edit);
+        }
+        change.enforced = edits;
     }
 
     /// Closes the books of leaves that are gone, a bounded number per call.
@@ -227,6 +261,7 @@ impl Engine {
         let mut obeyed = 0;
         for &(_, side, rate) in limits.iter().filter(|(node, ..)| *node == LINK) {
             self.trees[side as usize].set_rate(now, rate);
+            self.enforcers[side as usize].set_rate(rate);
             obeyed += 1;
         }
         obeyed
@@ -244,6 +279,7 @@ impl Engine {
             {
                 self.ledger.fold(leaf, class);
                 self.policer.begin_anew(leaf);
+                self.enforcers.iter_mut().for_each(|enforcer| enforcer.begin_anew(leaf));
             }
         }
     }

@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 
 use weir_classify::Owner;
 use weir_packet::{Fault, Headers, Reason, Side, show};
-use weir_policy::plan::{Kind, Node, NodeId};
-use weir_policy::{Place, Plan, say};
+use weir_policy::plan::{Kind, Node, NodeId, Shares};
+use weir_policy::{Both, Place, Plan, say};
+use weir_units::Rate;
 
-use crate::Engine;
-use crate::steady;
+use crate::{Engine, allocate, enforce, steady};
 
 /// What would become of a packet.
 #[derive(Clone, Debug)]
@@ -29,6 +29,8 @@ pub struct Trace {
     pub owner: Option<Owner>,
     /// Frames that wait before it.
     pub ahead: usize,
+    /// Where its class has no queue: what its leaf may send now, and who limits it.
+    pub share: Option<(Rate, NodeId)>,
 }
 
 impl Engine {
@@ -53,7 +55,21 @@ impl Engine {
             node,
             owner: explained.owner,
             ahead: self.waiting(side.other()).0,
+            share: self.share(plan, side.other(), explained.leaf),
         }
+    }
+
+    /// What a leaf may send now through a port by its share, and the node that limits it.
+    fn share(&self, plan: &Plan, port: Side, leaf: Option<u32>) -> Option<(Rate, NodeId)> {
+        let way = |both: &Both<Shares>| match port {
+            Side::Lan => both.down,
+            Side::Wan => both.up,
+        };
+        let leaf = leaf.or_else(|| self.layout().slot(plan.rest))?;
+        let share = self.enforcers[port as usize].share(leaf)?;
+        let spec = allocate::spec(plan, self.layout(), way);
+        let by = enforce::limiter(&spec, &share)?;
+        Some((share.rate, self.layout().node_of(by)?))
     }
 }
 
@@ -82,6 +98,7 @@ impl Trace {
         lines.extend(treated.iter().map(|(word, value)| format!("condition {word} {value}")));
         let steadied = steady::in_words(plan, self.node, self.side);
         lines.extend(steadied.map(|words| format!("condition {words}")));
+        lines.extend(self.allocated(plan));
         lines.push(format!("shape     {}", self.waits(plan, &waits)));
         for node in plan.way_up(self.node).skip(usize::from(self.owner.is_none())) {
             lines.push(format!("          {}", limit(plan, node, self.side)));
@@ -105,6 +122,16 @@ impl Trace {
         };
         let rule = &plan.asked[asked as usize].rules[rule as usize];
         format!("{} by \"{}\" ({})", self.leaf(plan), rule.text, position(rule.place))
+    }
+
+    fn allocated(&self, plan: &Plan) -> Option<String> {
+        let (share, by) = self.share?;
+        let law = say::enforce(plan.node(self.node).enforce);
+        let limiter = match by {
+            0 => format!("link {}", plan.name),
+            by => plan.node(by).path.to_string(),
+        };
+        Some(format!("allocate  by {law}, without a queue: {share} now, limited by {limiter}"))
     }
 
     fn waits(&self, plan: &Plan, words: &[(&str, String)]) -> String {

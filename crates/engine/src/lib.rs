@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::float_arithmetic)]
 
+mod allocate;
 mod cares;
 mod change;
 mod compile;
+mod enforce;
 mod engine;
 mod explain;
 mod ledger;

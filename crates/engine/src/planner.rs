@@ -13,8 +13,10 @@ use weir_policy::{By, Plan};
 use weir_shape::tree::{self, Edit};
 use weir_units::limits;
 
+use crate::allocate;
 use crate::change::{Change, Layout};
 use crate::compile;
+use crate::enforce;
 use crate::engine::Config;
 use crate::ledger::{CHUNK, chunk};
 use crate::steady;
@@ -41,6 +43,8 @@ struct Told {
     trees: [tree::Spec; 2],
     /// What is done to TCP.
     steadied: weir_condition::Spec,
+    /// Who is enforced without queues, by the port.
+    enforced: [allocate::Spec; 2],
     /// What is policed and marked.
     treated: police::Spec,
 }
@@ -147,6 +151,8 @@ impl Planner {
             index: Some(Index::compile(&spec)),
             old: None,
             trees: [0, 1].map(|port| Edit::between(&before.trees[port], &told.trees[port])),
+            enforced: [0, 1]
+                .map(|port| enforce::Edit::between(&before.enforced[port], &told.enforced[port])),
             condition: weir_condition::Edit::between(&before.steadied, &told.steadied, self.flows),
             treatments: police::Edit::between(&before.treated, &told.treated),
             chunks,
@@ -207,6 +213,10 @@ impl Told {
     fn then(&self, plan: &Plan, layout: &Layout) -> Told {
         Told {
             trees: compile::trees(plan, layout, &self.trees),
+            enforced: [
+                allocate::spec(plan, layout, |both| both.down),
+                allocate::spec(plan, layout, |both| both.up),
+            ],
             steadied: steady::spec(plan, layout),
             treated: treatments::spec(plan, layout, &self.treated),
         }

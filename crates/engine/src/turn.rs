@@ -14,6 +14,7 @@ use weir_shape::tree::Waiting;
 use weir_units::Instant;
 
 use crate::Engine;
+use crate::enforce::Ruling;
 
 impl Engine {
     /// Takes the frames of `burst` that came in on the port of `side` at `now`, all of them: each
@@ -41,7 +42,7 @@ impl Engine {
         }
         for (at, frame) in burst.drain().enumerate() {
             let mut label = self.scratch.labels[at];
-            label.leaf = self.trees[side.other() as usize].leaf_of(&label);
+            label.leaf = self.leaf_of(&label);
             self.ledger.received(side, label.leaf, frame.len());
             let mut refused =
                 (self.scratch.headers[at].fault == Some(Fault::Runt)).then_some(Reason::Runt);
@@ -61,11 +62,29 @@ impl Engine {
         }
     }
 
+    /// The leaf that a frame is of, so that it overtakes none of its connection.
+    #[inline]
+    fn leaf_of(&self, label: &Label) -> u32 {
+        let waits = self.trees[label.side.other() as usize].leaf_of(label);
+        if waits == label.leaf {
+            return waits;
+        }
+        self.enforcers[label.side.other() as usize].leaf_of(label.leaf, waits)
+    }
+
     /// A frame joins its queue, or somebody has to go.
     #[inline]
     fn queue(&mut self, now: Instant, frame: Frame, label: Label) {
+        let port = label.side.other() as usize;
         let bytes = frame.len();
-        match self.trees[label.side.other() as usize].push(now, frame, label) {
+        let mut leaf = label.leaf;
+        if !self.enforcers[port].is_idle() {
+            match self.judge(now, &frame, &label) {
+                Some(queue) => leaf = queue,
+                None => return self.lose(frame, &label, Reason::OverShare),
+            }
+        }
+        match self.trees[port].push_into(now, leaf, frame, label) {
             Ok(victim) => {
                 self.ledger.judged(label.side, label.leaf, bytes, Verdict::Hold);
                 if let Some((victim, reason)) = victim {
@@ -75,6 +94,24 @@ impl Engine {
                 }
             }
             Err((frame, reason)) => self.lose(frame, &label, reason),
+        }
+    }
+
+    /// The leaf of the tree that a frame may join where classes have no queues of their own.
+    #[inline(never)]
+    fn judge(&mut self, now: Instant, frame: &Frame, label: &Label) -> Option<u32> {
+        let port = label.side.other() as usize;
+        let tree = &self.trees[port];
+        let cost = tree.link().cost(frame.len(), label.net_at);
+        let waiting = |leaf| tree.waiting_in(leaf);
+        match self.enforcers[port].judge(now, label, cost, waiting) {
+            Ruling::Queue(leaf) => Some(leaf),
+            Ruling::Mark(leaf) => {
+                edit::mark_congestion(self.pool.bytes_mut(frame), label);
+                self.ledger.marked(label.side, label.leaf, frame.len());
+                Some(leaf)
+            }
+            Ruling::Drop => None,
         }
     }
 
@@ -107,7 +144,7 @@ impl Engine {
         // those before it that it must not overtake
         self.let_go(now, now);
         let Some(frame) = frame else { return };
-        if self.trees[label.side.other() as usize].leaf_of(&label) == label.leaf {
+        if self.leaf_of(&label) == label.leaf {
             return self.queue(now, frame, label);
         }
         // they wait in another leaf, where rules of before had sent them
@@ -124,7 +161,7 @@ impl Engine {
 
     /// One that was held until now is held again in its queue.
     fn take_up(&mut self, now: Instant, frame: Frame, mut label: Label) {
-        let leaf = self.trees[label.side.other() as usize].leaf_of(&label);
+        let leaf = self.leaf_of(&label);
         if leaf != label.leaf {
             self.ledger.moved(label.side, label.leaf, leaf, frame.len());
             label.leaf = leaf;

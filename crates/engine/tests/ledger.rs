@@ -51,6 +51,8 @@ fn plan(choice: &[u8]) -> Plan {
     let rate = 100 + choice.len() * 300;
     let mut text =
         format!("[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"{rate}kbit\"\nup = \"{rate}kbit\"\n");
+    let enforced = ["", "enforce = \"weir\"\n", "enforce = \"hsdba\"\n", "enforce = \"queue\"\n"];
+    text += enforced[usize::from(choice.first().copied().unwrap_or(0)) / 7 % 4];
     let classes = [
         "[class.\"/voice\"]\nmatch = \"dscp ef\"\n\
          police = { rate = \"50kbit\", burst = \"3kb\" }\n",
@@ -74,6 +76,8 @@ fn plan(choice: &[u8]) -> Plan {
         let is_twice = at == 3 && text.contains("/lan");
         if choice.iter().any(|c| usize::from(*c) % classes.len() == at) && !is_twice {
             text += class;
+            let how = choice.iter().find(|c| usize::from(**c) % classes.len() == at);
+            text += enforced[usize::from(how.copied().unwrap_or(0)) / 28 % 4];
         }
     }
     let reading = read(Source::new("p", text), &mut |_| Err(String::new())).expect("is text");

@@ -192,7 +192,11 @@ fn plan(rate: &str) -> weir_policy::Plan {
          [class.\"/web\"]\nmatch = \"lan port 2000-3000\"\nqueue = \"fair-host\"\n\
          session = {{ min = \"10kbit\", max = \"1mbit\", count = 3, next = \"wait\" }}\n\
          [class.\"/hosts\"]\nmatch = \"lan 10.0.0.0/8\"\n\
-         each = {{ by = \"lan-host\", count = 100 }}\npolice = {{ rate = \"{rate}\" }}\n"
+         each = {{ by = \"lan-host\", count = 100 }}\npolice = {{ rate = \"{rate}\" }}\n\
+         [class.\"/free\"]\nmatch = \"lan 11.0.0.0/8\"\nenforce = \"weir\"\n\
+         each = {{ by = \"lan-host\", count = 100, rate = \"10kbit\" }}\nrate = \"1mbit\"\n\
+         [class.\"/other\"]\nmatch = \"lan 12.0.0.0/8\"\nenforce = \"hsdba\"\n\
+         each = {{ by = \"lan-host\", count = 100 }}\n"
     );
     let reading = read(Source::new("p", text), &mut |_| Err(String::new())).expect("is text");
     reading.plans.into_iter().next().expect("has a link")
@@ -207,7 +211,7 @@ fn nothing_allocates_after_start() {
     let mut change = planner.prepare(&plan("20mbit")).unwrap();
     let frames: Vec<Vec<u8>> = (0..4_000u32)
         .map(|n| {
-            let host = std::net::Ipv4Addr::from_bits(0x0a00_0000 + n % 300);
+            let host = std::net::Ipv4Addr::from_bits(0x0a00_0000 + ((n % 3) << 24) + n % 300);
             let from = std::net::SocketAddr::from((host, 1_000 + (n % 60_000) as u16));
             Build::udp(from, "192.0.2.1:53".parse().unwrap()).payload_len(100).to_vec()
         })

@@ -92,6 +92,8 @@ impl View<'_> {
                 Some(kbit * 125.0 * seconds(self.window.1.since(self.window.0)))
             }
             Kind::Rate(flows) => Some(self.rate(flows)),
+            Kind::Mean(flows) => Some(self.rate(flows) / bytes(self.each(flows).len())),
+            Kind::Used(flows, of) => Some(self.rate(flows) / mbit(*of)),
             Kind::Excess(flows, beyond) => Some((self.rate(flows) - mbit(*beyond)).max(0.0)),
             Kind::Unused(flows, of) => Some(1.0 - self.rate(flows) / mbit(*of)),
             Kind::Accuracy(flows, rate) => {

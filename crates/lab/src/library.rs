@@ -49,6 +49,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     experiment!("hsdba", "hsdba-limits"),
     experiment!("hsdba", "hsdba-latency"),
     experiment!("hsdba", "hsdba-scale"),
+    experiment!("hsdba", "hsdba-tcp"),
     experiment!("hsdba", "hsdba-churn"),
     experiment!("hsdba", "hsdba-join"),
 ];

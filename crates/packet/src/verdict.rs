@@ -27,6 +27,8 @@ pub enum Reason {
     NoSession,
     /// It is beyond what its class is policed to.
     Policed,
+    /// Its leaf has sent its share of what there is.
+    OverShare,
 }
 
 /// Every reason with its name and its meaning, in the order of their counters.
@@ -37,11 +39,12 @@ const TABLE: [(Reason, &str, &str); Reason::COUNT] = [
     (Reason::Managed, "managed", "queue management tells the sender to slow down"),
     (Reason::NoSession, "no-session", "its class has as many sessions as it lets in"),
     (Reason::Policed, "policed", "it is beyond what its class is policed to"),
+    (Reason::OverShare, "over-share", "it is beyond its share, and its class has no queue"),
 ];
 
 impl Reason {
     /// How many reasons there are.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 7;
 
     /// All reasons in the order of their counters.
     pub fn all() -> impl Iterator<Item = Reason> {

@@ -120,6 +120,22 @@ impl Tree {
         self.nodes.get(leaf as usize).map_or(0, |node| node.chain.bytes())
     }
 
+    /// Lets the labels of the frames that wait in a plain leaf name other leaves: `other` is told
+    /// the label and the bytes of each, and says which.
+    pub fn relabel(&mut self, number: u32, mut other: impl FnMut(&Label, usize) -> u32) {
+        let Some(node) = self.nodes.get(number as usize).filter(|node| node.is_leaf()) else {
+            return;
+        };
+        let order = &mut self.order;
+        self.queues.store.each(&node.chain, |label, bytes| {
+            let leaf = other(label, bytes);
+            if leaf != label.leaf {
+                label.leaf = leaf;
+                order.moved(label);
+            }
+        });
+    }
+
     /// Lets a frame wait in the leaf that its label names. Where too many wait in the leaf, or in
     /// all leaves together, the first frame of its longest queue has to go and comes back.
     ///
@@ -132,17 +148,31 @@ impl Tree {
         frame: Frame,
         label: Label,
     ) -> Result<Option<(Waiting, Reason)>, (Frame, Reason)> {
-        let number = label.leaf;
+        self.push_into(now, label.leaf, frame, label)
+    }
+
+    /// The same for a leaf that holds the frames of others: their labels go on naming those.
+    ///
+    /// # Errors
+    /// As [`Tree::push`].
+    #[inline]
+    pub fn push_into(
+        &mut self,
+        now: Instant,
+        number: u32,
+        frame: Frame,
+        label: Label,
+    ) -> Result<Option<(Waiting, Reason)>, (Frame, Reason)> {
         let has_place = self.queues.store.has_place(&frame);
         let Some(node) = self.nodes.get_mut(number as usize).filter(|_| has_place) else {
             return Err((frame, Reason::QueueFull));
         };
         if !node.is_plain() || node.is_full(frame.len()) {
-            return self.push_with_care(now, frame, label);
+            return self.push_with_care(now, number, frame, label);
         }
         self.queues.push(now, number, node, frame, &label);
         let was_silent = node.chain.frames() == 1;
-        Ok(self.joined(now, &label, was_silent, None))
+        Ok(self.joined(now, number, &label, was_silent, None))
     }
 
     /// A frame comes to a leaf that is not a plain one, or is full.
@@ -150,10 +180,10 @@ impl Tree {
     fn push_with_care(
         &mut self,
         now: Instant,
+        number: u32,
         frame: Frame,
         label: Label,
     ) -> Result<Option<(Waiting, Reason)>, (Frame, Reason)> {
-        let number = label.leaf;
         let node = &mut self.nodes[number as usize];
         let kept = self.cares.get(usize::from(node.care));
         let Some(kept) = kept.filter(|_| node.kind == Kind::WithCare) else {
@@ -166,7 +196,7 @@ impl Tree {
         };
         self.queues.join(now, number, node, &joins, frame, &label);
         let was_silent = was_silent && self.queues.ready(number, node) > 0;
-        Ok(self.joined(now, &label, was_silent, joins.lost))
+        Ok(self.joined(now, number, &label, was_silent, joins.lost))
     }
 
     /// A frame waits now; its leaf was silent if nothing could leave there before. `lost` is the
@@ -175,6 +205,7 @@ impl Tree {
     fn joined(
         &mut self,
         now: Instant,
+        number: u32,
         label: &Label,
         was_silent: bool,
         lost: Option<u32>,
@@ -184,10 +215,10 @@ impl Tree {
         self.order.came(label);
         self.waiting += 1;
         if was_silent {
-            self.wake(now, label.leaf);
+            self.wake(now, number);
         }
         if lost.is_some() || self.waiting > self.most {
-            return self.lose(now, label, lost);
+            return self.lose(now, number, label, lost);
         }
         None
     }
@@ -197,13 +228,15 @@ impl Tree {
     fn lose(
         &mut self,
         now: Instant,
+        number: u32,
         joined: &Label,
         lost: Option<u32>,
     ) -> Option<(Waiting, Reason)> {
         let (at, reason) = match lost {
             Some(at) => (at, Reason::QueueFull),
             None => {
-                let at = self.queues.longest_pays(now, &mut self.nodes, &self.cares, joined)?;
+                let at =
+                    self.queues.longest_pays(now, number, &mut self.nodes, &self.cares, joined)?;
                 (at, Reason::Crowded)
             }
         };

@@ -15,7 +15,7 @@ use weir_units::{Instant, Rate, Span};
 use crate::estimate::{Window, follow};
 use crate::fate::Fate;
 use crate::plain::{Dice, Path, Plain, part};
-use crate::scale::{CREDIT, LONGEST, PERIOD, narrow, rate};
+use crate::scale::{CREDIT, LONGEST, PERIOD, narrow, rate, units};
 use crate::tree::{Node, Place, Places, Unfit, number};
 
 /// How Algorithm 1 is read.
@@ -165,16 +165,56 @@ impl Hsdba {
     /// What a leaf may send now.
     #[must_use]
     pub fn share(&self, leaf: u32) -> Rate {
+        self.limited(leaf).0
+    }
+
+    /// What a leaf may send now, and who limits it.
+    #[must_use]
+    pub fn limited(&self, leaf: u32) -> (Rate, Place) {
+        let mut by = Place::Inner(0);
         if leaf as usize >= self.leaves.len() {
-            return Rate::ZERO;
+            return (Rate::ZERO, by);
         }
         let path = self.tree.path(leaf);
         let children = path.nodes().iter().skip(1).map(|&at| Place::Inner(at));
         let mut budget = self.tree.capacity();
         for (&parent, child) in path.nodes().iter().zip(children.chain([Place::Leaf(leaf)])) {
-            budget = self.entitled(parent, child, budget);
+            let entitled = self.entitled(parent, child, budget);
+            if entitled < budget {
+                let is_peak = entitled == self.terms(child).peak;
+                by = if is_peak { child } else { Place::Inner(parent) };
+            }
+            budget = entitled;
         }
-        rate(budget)
+        (rate(budget), by)
+    }
+
+    /// Another rate for the link.
+    pub fn set_capacity(&mut self, most: Rate) {
+        self.tree.inner[0].peak = units(most);
+    }
+
+    /// Goes on where `old` is: `kept` says which leaf of the old tree is which of this one. Each
+    /// joins with its next packet, at the rate that it is known to have.
+    pub fn take_over(&mut self, old: &Hsdba, kept: &[(Place, Place)]) {
+        self.dice = old.dice;
+        (self.polled, self.next) = (old.polled, 0);
+        for &(from, to) in kept {
+            if let (Place::Leaf(from), Place::Leaf(to)) = (from, to)
+                && let Some(&was) = old.leaves.get(from as usize)
+                && let Some(known) = self.leaves.get_mut(to as usize)
+            {
+                *known = Known { is_active: false, is_satisfied: false, adds: 0, ..was };
+            }
+        }
+    }
+
+    /// A leaf is another's from now on: what was known of it is forgotten.
+    pub fn begin_anew(&mut self, leaf: u32) {
+        if (leaf as usize) < self.leaves.len() {
+            self.rest(Place::Leaf(leaf));
+            self.leaves[leaf as usize] = Known::default();
+        }
     }
 
     /// How often nodes were looked at for silence.

@@ -24,4 +24,4 @@ pub use hcsfq::Hcsfq;
 pub use hsdba::Hsdba;
 pub use published::{Core, Published};
 pub use tree::{LINK, Node, Place, Places, Unfit};
-pub use weir::{Event, Gone, Options, Weir};
+pub use weir::{Behind, Event, Gone, Options, Weir};

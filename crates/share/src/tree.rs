@@ -111,7 +111,7 @@ impl fmt::Display for Unfit {
             }
             Unfit::Deep(node) => {
                 let most = limits::TREE_DEPTH;
-                write!(f, "node {node} is more than {most} levels below the link")
+                write!(f, "node {node} is below the {most} levels that a tree has")
             }
             Unfit::Many => write!(f, "the tree has more than {} nodes", limits::SHARE_NODES),
         }
@@ -148,7 +148,9 @@ impl Layout {
                 return Err(Unfit::Parent(number));
             }
             depth[number as usize] = depth[parent as usize] + 1;
-            if usize::from(depth[number as usize]) > limits::TREE_DEPTH {
+            // a class on the last level may have leaves of its own
+            let most = limits::TREE_DEPTH + usize::from(nodes[number as usize].is_leaf);
+            if usize::from(depth[number as usize]) > most {
                 return Err(Unfit::Deep(number));
             }
         }

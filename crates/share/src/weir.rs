@@ -13,9 +13,10 @@ mod change;
 mod child;
 mod inner;
 mod leaf;
+mod over;
 mod sweep;
 
-use weir_units::{Instant, Rate, Span, limits};
+use weir_units::{Bytes, Instant, Rate, Span, limits};
 
 use crate::fate::Fate;
 use crate::scale::{CREDIT, LONGEST, Packed, rate, units};
@@ -45,6 +46,18 @@ impl Options {
     /// For the shortest queue: sixteen packets of credit.
     pub const SHORT: Options =
         Options { credit: Span::ZERO, gate: Span::from_us(200), marks: false };
+}
+
+/// What waits behind the allocator, and what a packet can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Behind {
+    /// How many levels below the link the node is that has a queue of its own: through it goes all
+    /// that passes below it.
+    pub level: u32,
+    /// What waits there.
+    pub waiting: Bytes,
+    /// Whether the packet can carry a mark.
+    pub can_mark: bool,
 }
 
 /// The nodes from the link to a leaf.
@@ -146,6 +159,14 @@ impl Weir {
 
     /// A packet of a leaf: it moves the shares on its way, and passes or not.
     pub fn packet(&mut self, now: Instant, leaf: u32, len: u32) -> Fate {
+        let behind = Behind { can_mark: self.options.marks, ..Behind::default() };
+        self.packet_before(now, leaf, len, behind)
+    }
+
+    /// The same where a queue is known that all that passes here, or below a node, goes through:
+    /// what waits there is taken from what that node has, so that the queue stays short also where
+    /// less leaves it than this allocator knows.
+    pub fn packet_before(&mut self, now: Instant, leaf: u32, len: u32, behind: Behind) -> Fate {
         let (now, len) = (now.ns(), len.clamp(1, LONGEST));
         let Some(flags) = self.leaves.get(leaf as usize).map(|l| l.child.flags) else {
             return Fate::Drop { by: Place::Inner(0) };
@@ -158,26 +179,37 @@ impl Weir {
         let gap = if gap == 0 { 0 } else { now.saturating_sub(gap) };
         self.arrive(now, leaf, len);
         self.drain(now);
-        let (share, by) = self.descend(leaf);
-        self.enforce(leaf, len, gap, share, by)
+        let way = self.descend(leaf, behind);
+        self.enforce(leaf, len, gap, &way, behind.can_mark)
     }
 
     /// What a leaf may send now; the link's rate while nothing limits it.
     #[must_use]
     pub fn share(&self, leaf: u32) -> Rate {
-        let Some(leaf) = self.leaves.get(leaf as usize) else { return Rate::ZERO };
+        self.limited(leaf).0
+    }
+
+    /// What a leaf may send now, and who limits it.
+    #[must_use]
+    pub fn limited(&self, number: u32) -> (Rate, Place) {
+        let mut by = Place::Inner(0);
+        let Some(leaf) = self.leaves.get(number as usize) else { return (Rate::ZERO, by) };
         let (path, depth) = self.path(leaf.child.parent);
         let mut budget = self.capacity;
         for step in (0..depth).rev() {
             let node = &self.inner[path[step] as usize];
-            budget = if step == 0 {
-                node.entitle(&leaf.child, leaf.demand(), budget).0
+            let ((share, is_level), place) = if step == 0 {
+                (node.entitle(&leaf.child, leaf.demand(), budget), Place::Leaf(number))
             } else {
                 let next = &self.inner[path[step - 1] as usize];
-                node.entitle(&next.child, next.demand(), budget).0
+                (node.entitle(&next.child, next.demand(), budget), Place::Inner(path[step - 1]))
             };
+            if share < budget {
+                by = if is_level { Place::Inner(path[step]) } else { place };
+            }
+            budget = share;
         }
-        rate(budget)
+        (rate(budget), by)
     }
 
     /// How fast a leaf sends, as far as is known.
@@ -272,15 +304,19 @@ impl Weir {
     }
 
     /// Moves the levels on the way to a leaf; what it may send, and who limits it.
-    fn descend(&mut self, number: u32) -> (u64, Place) {
+    fn descend(&mut self, number: u32, behind: Behind) -> Way {
         // what has queued is given 2^24 ns to go, and a part of the rate at most: with 2^22 a load
         // of just the rate lost 0.65 % instead of 0.32 %, and the queue under overload was the same
         let drained = (self.queue >> 24).min(self.capacity / 32);
         let mut budget = self.capacity - drained;
         let mut by = Place::Inner(0);
         let (path, depth) = self.path(self.leaves[number as usize].child.parent);
+        let mut queue = Queue::new(behind, depth);
         for step in (0..depth).rev() {
             let at = path[step];
+            if step + 1 == queue.above {
+                budget = queue.hold(budget, self.options.gate);
+            }
             let (node, child, demand, place) = if step == 0 {
                 let leaf = &mut self.leaves[number as usize];
                 let demand = leaf.demand();
@@ -301,15 +337,20 @@ impl Weir {
             }
             budget = share;
         }
-        (budget, by)
+        if queue.above == 0 {
+            budget = queue.hold(budget, self.options.gate);
+        }
+        Way { share: budget, by, is_crowded: queue.is_long }
     }
 
     /// Lets a packet pass by the credit of its leaf.
-    fn enforce(&mut self, number: u32, len: u32, gap: u64, share: u64, by: Place) -> Fate {
+    fn enforce(&mut self, number: u32, len: u32, gap: u64, way: &Way, can_mark: bool) -> Fate {
+        let &Way { share, by, is_crowded } = way;
         let leaf = &mut self.leaves[number as usize];
         let cost = leaf::cost(len);
-        if by == Place::Inner(0) && self.inner[0].sums.level.is_infinite() {
+        if by == Place::Inner(0) && self.inner[0].sums.level.is_infinite() && !is_crowded {
             // nothing limits it
+            leaf.earn(gap, share, self.options.credit.ns(), len);
             leaf.credit = leaf.credit.max(leaf::burst(len));
             leaf.small = leaf::burst(len).unsigned_abs();
             self.queue = self.queue.saturating_add(cost.unsigned_abs());
@@ -322,10 +363,10 @@ impl Weir {
             let is_long = self.queue > gate.saturating_mul(2);
             leaf.small = leaf.small.min(cost.unsigned_abs() << if is_long { 0 } else { 2 });
         }
-        let is_open = self.queue <= gate || leaf.small >= cost.unsigned_abs();
+        let is_open = (self.queue <= gate && !is_crowded) || leaf.small >= cost.unsigned_abs();
         let fate = if leaf.credit >= cost && is_open {
             Fate::Pass
-        } else if self.options.marks
+        } else if can_mark
             && is_open
             && leaf.credit - cost > -leaf::depth_of(share, self.options.credit.ns(), len)
         {
@@ -336,6 +377,43 @@ impl Weir {
         leaf.pay(cost);
         self.queue = self.queue.saturating_add(cost.unsigned_abs());
         fate
+    }
+}
+
+/// What a leaf has.
+struct Way {
+    share: u64,
+    by: Place,
+    /// A queue behind is so long that only small bursts pass.
+    is_crowded: bool,
+}
+
+/// A queue behind a node on the way.
+struct Queue {
+    /// How many nodes with children are on the way below and including that node; one that is no
+    /// number of nodes where there is no queue.
+    above: usize,
+    /// What waits, as an amount.
+    waiting: u64,
+    is_long: bool,
+}
+
+impl Queue {
+    /// `depth`: nodes with children on the way.
+    fn new(behind: Behind, depth: usize) -> Queue {
+        let waiting = behind.waiting.get().min(1 << 30) << CREDIT;
+        let above = depth.saturating_sub(behind.level as usize);
+        Queue { above: if waiting == 0 { usize::MAX } else { above }, waiting, is_long: false }
+    }
+
+    /// What is left of a budget: a queue that is short is given time to go, as the virtual one is;
+    /// what is beyond the gate goes soon, whatever that takes.
+    fn hold(&mut self, budget: u64, gate: Span) -> u64 {
+        let gate = budget.saturating_mul(gate.ns());
+        let over = self.waiting.saturating_sub(gate);
+        self.is_long = over > 0;
+        let drained = (self.waiting >> 24).min(budget / 32) + (over >> 22);
+        budget.saturating_sub(drained).max(budget / 64)
     }
 }
 

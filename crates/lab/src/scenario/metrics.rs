@@ -31,6 +31,8 @@ pub enum Kind {
     Goodput(Vec<usize>),
     /// The same at the IP layer, in Mbit/s.
     Rate(Vec<usize>),
+    /// The mean of these flows, each in Mbit/s at the IP layer.
+    Mean(Vec<usize>),
     /// Payload that arrived of all these flows together, in bytes.
     Bytes(Vec<usize>),
     /// Goodput by a rate.
@@ -96,6 +98,8 @@ pub enum Kind {
     Excess(Vec<usize>, Rate),
     /// What all these flows together leave of a rate, as a part of it.
     Unused(Vec<usize>, Rate),
+    /// What all these flows together have of a rate, as a part of it.
+    Used(Vec<usize>, Rate),
     /// Deviation by mean, over the runs, of another metric.
     Stability(usize),
     /// Deviation, over the runs, of another metric.
@@ -120,9 +124,10 @@ pub enum Side {
 }
 
 /// The kinds, and the words that each of them knows.
-const KINDS: [(&str, &[&str]); 40] = [
+const KINDS: [(&str, &[&str]); 42] = [
     ("goodput", &["flows", "during"]),
     ("rate", &["flows", "during"]),
+    ("mean", &["flows", "during"]),
     ("bytes", &["flows", "during"]),
     ("accuracy", &["flows", "rate", "during"]),
     ("cov", &["flows", "during"]),
@@ -147,6 +152,7 @@ const KINDS: [(&str, &[&str]); 40] = [
     ("taken", &["flows", "freed", "before", "during"]),
     ("excess", &["flows", "rate", "during"]),
     ("unused", &["flows", "rate", "during"]),
+    ("used", &["flows", "rate", "during"]),
     ("queue-bytes", &["link", "way"]),
     ("queue-ms", &["link", "way"]),
     ("dropped", &["link", "way"]),
@@ -301,7 +307,7 @@ impl<'t> Reader<'_, 't> {
     fn of_flows(&mut self, kind: &str) -> Option<Kind> {
         let flows = self.flows("flows");
         let rate = match kind {
-            "accuracy" | "dent" | "excess" | "unused" => self.rate(),
+            "accuracy" | "dent" | "excess" | "unused" | "used" => self.rate(),
             _ => Some(Rate::ZERO),
         };
         let usual = if kind == "dent" { 95 } else { 99 };
@@ -314,6 +320,7 @@ impl<'t> Reader<'_, 't> {
         Some(match kind {
             "goodput" => Kind::Goodput(found),
             "rate" => Kind::Rate(found),
+            "mean" => Kind::Mean(found),
             "bytes" => Kind::Bytes(found),
             "answer" => Kind::Answer(found, percent),
             "answer-ms" => Kind::AnswerMs(found, percent),
@@ -336,6 +343,7 @@ impl<'t> Reader<'_, 't> {
             "dent" => Kind::Dent(found, rate, percent),
             "excess" => Kind::Excess(found, rate),
             "unused" => Kind::Unused(found, rate),
+            "used" => Kind::Used(found, rate),
             "taken" => {
                 let (freed, before) = freed?;
                 Kind::Taken(found, freed, before)

@@ -152,6 +152,18 @@ impl Store {
         self.places[at as usize].0.as_mut().map(|(_, label)| label)
     }
 
+    /// Shows the labels of a chain's frames, and how many bytes each frame has.
+    pub(crate) fn each(&mut self, chain: &Chain, mut show: impl FnMut(&mut Label, usize)) {
+        let mut at = chain.first;
+        for _ in 0..chain.frames {
+            let Some(&Link { next, len, .. }) = self.links.get(at as usize) else { return };
+            if let Some(label) = self.label(at) {
+                show(label, usize::from(len));
+            }
+            at = next;
+        }
+    }
+
     /// A frame is to be marked.
     pub(crate) fn mark(&mut self, at: u32) {
         self.links[at as usize].flags |= MARK;

@@ -129,6 +129,17 @@ impl Leaf {
         PERIOD + self.child.flags.part(CONSTANT.0, CONSTANT.1)
     }
 
+    /// Is as another leaf was, but for its terms and whether it counts.
+    pub(super) fn take_over(&mut self, was: &Leaf) {
+        let child = self.child;
+        *self = Leaf { child, ..*was };
+        let (flags, old) = (&mut self.child.flags, was.child.flags);
+        flags.set(Flags::SEEDING, old.has(Flags::SEEDING));
+        for (at, bits) in [CONSTANT, LENGTH] {
+            flags.set_part(at, bits, old.part(at, bits));
+        }
+    }
+
     fn learn(&mut self, gap: u64) {
         self.gap_max = self.gap_max.max(u32::try_from(gap).unwrap_or(u32::MAX));
     }

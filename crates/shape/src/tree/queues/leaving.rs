@@ -139,14 +139,15 @@ impl Queues {
     pub(crate) fn longest_pays(
         &mut self,
         now: Instant,
+        number: u32,
         nodes: &mut [Node],
         cares: &[Kept],
         joined: &Label,
     ) -> Option<u32> {
-        let node = nodes.get(joined.leaf as usize)?;
+        let node = nodes.get(number as usize)?;
         let own = match cares.get(usize::from(node.care)) {
-            Some(kept) if !node.is_plain() => self.queue_of(kept, joined.leaf, joined),
-            _ => self.flows + joined.leaf,
+            Some(kept) if !node.is_plain() => self.queue_of(kept, number, joined),
+            _ => self.flows + number,
         };
         let id = self.find_longest(nodes).unwrap_or(own);
         match self.plain(id, nodes) {

@@ -1,0 +1,274 @@
+//! Branches of a policy that have no queues of their own: each frame passes by the share of its
+//! leaf, or is dropped. What passes goes through one plain queue of the branch, so that the tree
+//! paces it and accounts for it as for any other leaf.
+
+use std::collections::BTreeMap;
+
+use weir_packet::Label;
+use weir_share::{Behind, Fate, Hsdba, Options, Place, Weir, hsdba};
+use weir_units::{Bytes, Instant, Rate};
+
+use crate::allocate::{Held, LAWS, Law, Spec, Tree};
+
+/// The allocators of one port.
+#[derive(Debug, Default)]
+pub(crate) struct Enforcer {
+    /// By the law.
+    allocators: [Option<Allocator>; 2],
+    /// By the number of the leaf; empty where nobody is enforced.
+    seats: Box<[Seat]>,
+    /// The leaves that hold the frames of branches; sorted.
+    queues: Box<[u32]>,
+}
+
+#[derive(Debug)]
+enum Allocator {
+    Weir(Box<Weir>),
+    Hsdba(Box<Hsdba>),
+}
+
+/// What is known of a leaf.
+#[derive(Clone, Copy, Debug)]
+struct Seat {
+    /// Its place in the tree of each law.
+    places: [u32; 2],
+    /// Whose queue its frames join; `NONE`: its own.
+    queue: u32,
+    law: Law,
+    /// How many levels below the link that one is.
+    level: u8,
+    ecn: bool,
+}
+
+const NONE: u32 = u32::MAX;
+const NOBODY: Seat = Seat { places: [NONE; 2], queue: NONE, law: Law::Weir, level: 0, ecn: false };
+
+/// What makes the enforcer of one spec out of that of another.
+#[derive(Debug, Default)]
+pub(crate) struct Edit {
+    rate: Rate,
+    /// Nothing where it stays as it is.
+    new: Option<Enforcer>,
+    /// Which node of the old tree is which of the new, by the law.
+    kept: [Vec<(Place, Place)>; 2],
+}
+
+/// What becomes of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ruling {
+    /// It joins the queue of this leaf.
+    Queue(u32),
+    /// The same, and it says that there is too much.
+    Mark(u32),
+    Drop,
+}
+
+/// What is known of the share of a leaf.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share {
+    pub(crate) rate: Rate,
+    pub(crate) law: Law,
+    /// The place of the node that limits it, among those of [`Spec`].
+    pub(crate) by: Place,
+}
+
+impl Enforcer {
+    /// Whether nobody is enforced.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.seats.is_empty()
+    }
+
+    fn seat(&self, leaf: u32) -> &Seat {
+        self.seats.get(leaf as usize).unwrap_or(&NOBODY)
+    }
+
+    /// The leaf of the tree that the frames of a leaf join.
+    pub(crate) fn queue_of(&self, leaf: u32) -> u32 {
+        match self.seat(leaf).queue {
+            NONE => leaf,
+            queue => queue,
+        }
+    }
+
+    /// The leaf of a frame of which `told` is the one that classify says and `waits` the one that
+    /// frames of its connection wait in: where both have one queue, none is overtaken.
+    pub(crate) fn leaf_of(&self, told: u32, waits: u32) -> u32 {
+        if told != waits && self.queue_of(told) == self.queue_of(waits) { told } else { waits }
+    }
+
+    /// Judges a frame of which `cost` counts; `waiting` says how much waits in a leaf of the tree.
+    pub(crate) fn judge(
+        &mut self,
+        now: Instant,
+        label: &Label,
+        cost: Bytes,
+        waiting: impl Fn(u32) -> u32,
+    ) -> Ruling {
+        let seat = *self.seat(label.leaf);
+        let len = u32::try_from(cost.get()).unwrap_or(u32::MAX);
+        let mut ruling = Ruling::Queue(label.leaf);
+        for ((allocator, leaf), law) in self.allocators.iter_mut().zip(seat.places).zip(LAWS) {
+            let Some(allocator) = allocator.as_mut().filter(|_| leaf != NONE) else { continue };
+            let is_held = seat.queue != NONE && seat.law == law;
+            let behind = if is_held {
+                let waiting = Bytes::new(u64::from(waiting(seat.queue)));
+                let can_mark = seat.ecn && label.ecn() != 0;
+                Behind { level: u32::from(seat.level), waiting, can_mark }
+            } else {
+                Behind::default()
+            };
+            let fate = match allocator {
+                Allocator::Weir(weir) => weir.packet_before(now, leaf, len, behind),
+                Allocator::Hsdba(hsdba) => hsdba.packet(now, leaf, len),
+            };
+            if is_held {
+                ruling = match fate {
+                    Fate::Pass => Ruling::Queue(seat.queue),
+                    Fate::Mark => Ruling::Mark(seat.queue),
+                    Fate::Drop { .. } => Ruling::Drop,
+                };
+            }
+        }
+        ruling
+    }
+
+    /// What a leaf may send now; nothing is known of one that has queues.
+    pub(crate) fn share(&self, leaf: u32) -> Option<Share> {
+        let seat = self.seat(leaf);
+        if seat.queue == NONE {
+            return None;
+        }
+        let at = seat.law as usize;
+        let (rate, by) = match self.allocators[at].as_ref()? {
+            Allocator::Weir(weir) => weir.limited(seat.places[at]),
+            Allocator::Hsdba(hsdba) => hsdba.limited(seat.places[at]),
+        };
+        Some(Share { rate, law: seat.law, by })
+    }
+
+    /// The link carries another rate from now on.
+    pub(crate) fn set_rate(&mut self, rate: Rate) {
+        for allocator in self.allocators.iter_mut().flatten() {
+            match allocator {
+                Allocator::Weir(weir) => weir.set_peak(Place::Inner(0), rate),
+                Allocator::Hsdba(hsdba) => hsdba.set_capacity(rate),
+            }
+        }
+    }
+
+    /// A leaf that was made for one is made for another from now on.
+    pub(crate) fn begin_anew(&mut self, leaf: u32) {
+        let places = self.seat(leaf).places;
+        for (allocator, leaf) in self.allocators.iter_mut().zip(places) {
+            match allocator {
+                Some(Allocator::Weir(weir)) => weir.begin_anew(leaf),
+                Some(Allocator::Hsdba(hsdba)) => hsdba.begin_anew(leaf),
+                None => {}
+            }
+        }
+    }
+
+    /// The leaves that hold the frames of branches.
+    pub(crate) fn queues(&self) -> &[u32] {
+        &self.queues
+    }
+
+    /// Puts an edit into effect; what was replaced stays in it.
+    pub(crate) fn apply(&mut self, edit: &mut Edit) {
+        if let Some(new) = &mut edit.new {
+            for ((new, old), kept) in
+                new.allocators.iter_mut().zip(&self.allocators).zip(&edit.kept)
+            {
+                match (new, old) {
+                    (Some(Allocator::Weir(new)), Some(Allocator::Weir(old))) => {
+                        new.take_over(old, kept);
+                    }
+                    (Some(Allocator::Hsdba(new)), Some(Allocator::Hsdba(old))) => {
+                        new.take_over(old, kept);
+                    }
+                    _ => {}
+                }
+            }
+            std::mem::swap(self, new);
+        }
+        self.set_rate(edit.rate);
+    }
+}
+
+impl Edit {
+    /// The leaf of the tree that the frames of a leaf join from now on; `old`: until now.
+    pub(crate) fn queue_of(&self, old: &Enforcer, leaf: u32) -> u32 {
+        self.new.as_ref().unwrap_or(old).queue_of(leaf)
+    }
+
+    pub(crate) fn between(old: &Spec, new: &Spec) -> Edit {
+        let mut edit = Edit { rate: new.rate, ..Edit::default() };
+        if old.trees == new.trees && old.seats == new.seats {
+            return edit;
+        }
+        let mut enforcer = Enforcer::default();
+        let numbers = new.trees.iter().flat_map(|tree| tree.leaves.last());
+        let most = numbers.map(|(number, _)| *number as usize + 1).max().unwrap_or(0);
+        let mut seats = vec![NOBODY; most];
+        for (at, law) in LAWS.into_iter().enumerate() {
+            let (tree, before) = (&new.trees[at], &old.trees[at]);
+            let Some((allocator, places)) = made(law, tree) else { continue };
+            enforcer.allocators[at] = Some(allocator);
+            for &(number, node) in &tree.leaves {
+                seats[number as usize].places[at] = places.leaf(node).unwrap_or(NONE);
+            }
+            if let Some((_, old_places)) = made(law, before) {
+                edit.kept[at] = kept(before, &old_places, tree, &places);
+            }
+        }
+        for &(number, Held { law, queue, level, ecn }) in &new.seats {
+            if let Some(seat) = seats.get_mut(number as usize) {
+                *seat = Seat { law, queue, level, ecn, ..*seat };
+            }
+        }
+        let mut queues: Vec<u32> = new.seats.iter().map(|(_, held)| held.queue).collect();
+        queues.sort_unstable();
+        queues.dedup();
+        (enforcer.seats, enforcer.queues) = (seats.into(), queues.into());
+        edit.new = Some(enforcer);
+        edit
+    }
+}
+
+/// The allocator of a tree; none for one without nodes. A plan is never larger than a tree may be.
+fn made(law: Law, tree: &Tree) -> Option<(Allocator, weir_share::Places)> {
+    match law {
+        Law::Weir => {
+            let (weir, places) = Weir::new(&tree.nodes, Options::TCP).ok()?;
+            Some((Allocator::Weir(Box::new(weir)), places))
+        }
+        Law::Hsdba => {
+            // each packet looks at one other leaf: polling all costs more, the more there are
+            let silence = hsdba::Silence::Sweep;
+            let options = hsdba::Options { silence, ..hsdba::Options::default() };
+            let (hsdba, places) = Hsdba::new(&tree.nodes, options).ok()?;
+            Some((Allocator::Hsdba(Box::new(hsdba)), places))
+        }
+    }
+}
+
+/// The number of the node that limits a share, by what its allocator was told.
+pub(crate) fn limiter(spec: &Spec, share: &Share) -> Option<u32> {
+    let tree = &spec.trees[share.law as usize];
+    let (_, places) = made(share.law, tree)?;
+    let at = places.iter().position(|place| place == share.by)?;
+    tree.numbers.get(at).copied()
+}
+
+/// Nodes that are in both trees, by their numbers in the engine.
+fn kept(
+    old: &Tree,
+    old_places: &weir_share::Places,
+    new: &Tree,
+    places: &weir_share::Places,
+) -> Vec<(Place, Place)> {
+    let before: BTreeMap<u32, Place> = old.numbers.iter().copied().zip(old_places.iter()).collect();
+    let both = new.numbers.iter().zip(places.iter());
+    both.filter_map(|(number, to)| Some((*before.get(number)?, to))).collect()
+}
