@@ -7,6 +7,8 @@ use weir_packet::{Headers, edit};
 use crate::connection::{Half, NO_SCALE};
 use crate::segment::{Segment, is_after};
 
+/// Bytes of headers that go with each segment at the least: a window counts what a rate does not.
+const HEADERS: u64 = 40;
 /// Segments that wait in the box or stand still at the receiver, beyond what is on its way.
 const SLACK: u64 = 2;
 /// Microseconds that a retransmission timer waits beyond the round trip, at the least.
@@ -23,8 +25,9 @@ const SMALLEST_MSS: u16 = 28;
 pub(crate) fn target(rate: u64, shortest: u32, last: u32, mss: u16, least: u8) -> u32 {
     let mss = u64::from(if mss == 0 { USUAL_MSS } else { mss.max(SMALLEST_MSS) });
     let carried = |time: u32| rate.saturating_mul(u64::from(time)) / 8_000_000;
-    let wanted = (carried(shortest).div_ceil(mss) + SLACK).max(u64::from(least));
-    let learnt = (carried(last.saturating_mul(2).saturating_add(PATIENCE)) / mss).max(SLACK);
+    let sent = mss + HEADERS;
+    let wanted = (carried(shortest).div_ceil(sent) + SLACK).max(u64::from(least));
+    let learnt = (carried(last.saturating_mul(2).saturating_add(PATIENCE)) / sent).max(SLACK);
     let segments = wanted.min(learnt);
     u32::try_from(segments * mss).unwrap_or(1 << 30).min(1 << 30)
 }

@@ -2,9 +2,12 @@
 //! moment it has been served at least `g x (t - lag)`. It has had frames before, the last of them
 //! perhaps ahead of its share, and its siblings do what they can against it.
 //!
-//! WF2Q+ has `L/g + sum of L/rate of each ancestor`. What the tree keeps is that
-//! - times 1.5, the link's term apart: who should finish first is known to a quarter of a frame,
-//!   and when somebody should start to a day of the calendar;
+//! WF2Q+ has `L/g + sum of L/rate of each ancestor` for one that begins at its share. What the tree
+//! keeps is that
+//! - times 2.4, the link's term apart: the last frame may have been sent as soon as it could start,
+//!   or a day of the calendar earlier, so that the next starts up to 1 + 1/16 of its time later. It
+//!   should then be gone after its own time; a day, and the quarter of a frame to which it is known
+//!   who should finish first, make that 1 + 1/16 + 1/4;
 //! - times 3 where weights do not keep the guarantees: their clocks may be two frames ahead;
 //! - and at each level one frame of each sibling of a higher priority, at the rate of the parent.
 
@@ -96,7 +99,7 @@ fn worst(way: &Way, rules: Rules, frames: u64) -> (f64, f64) {
     };
     let g = rate(leaf);
     let frame = 1_518.0 * 8.0;
-    let times = if rules.weight_is_rate { 1.5 } else { 3.0 };
+    let times = if rules.weight_is_rate { 2.4 } else { 3.0 };
     let mut bound = frame / rate(0);
     for &number in &numbers {
         let node = &world.spec.nodes[number - 1];
