@@ -79,7 +79,8 @@ fn a_sweep_has_tables_for_values_that_belong_together() {
     let sweep = |values: &str| {
         format!(
             "[sweep]\nline = [{values}]\n[profile.none]\n[metric.\"late.{{line}}\"]\n\
-            kind = \"delay\"\nflows = [\"one\"]\n[profile.slow.link.line]\nrate = \"{{line-rate}}\"\n"
+            kind = \"delay\"\nflows = [\"one\"]\n[profile.slow.link.line]\n\
+            rate = \"{{line-rate}}\"\n"
         )
     };
     let two =
