@@ -1,8 +1,8 @@
 //! The allocators: any tree, any integers, any order of packets and changes. The first bytes are
 //! nodes, four each, up to one that is 255; the rest are what happens, ten bytes each.
 
-use weir_share::{LINK, Law, Node, Options, Place, Published, Weir};
 use weir_share::{Allocator, ahab, hsdba};
+use weir_share::{LINK, Law, Node, Options, Place, Published, Weir};
 use weir_units::{Instant, Rate, Span};
 
 /// Sums are what follows from the parts, whatever comes; no share is above its peak.
