@@ -119,7 +119,6 @@ const APART: &[(&str, usize, &str)] = &[
     ("linux-reno-2001", 1, "spread"),
     ("linux-reno-2001", 2, "spread"),
     ("linux-cubic-2001", 1, "accuracy"),
-    ("linux-cubic-2001", 2, "spread"),
     ("bbr", 0, "accuracy"),
     ("bbr", 0, "retransmission"),
     ("bbr", 1, "retransmission"),
