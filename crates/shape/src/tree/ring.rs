@@ -1,10 +1,12 @@
 //! Turns: members of a ring are served one after the other, each until its credit of bytes is used
 //! up (deficit round robin, Shreedhar and Varghese 1995). A member that just began to send goes
-//! before those that have been sending for longer, for one credit (as in FQ-CoDel, RFC 8290): who
-//! sends little always goes first, who sends much never twice. One that fell silent with credit
-//! left comes back first with what is left of it: whoever sends less than its part in a round never
-//! waits for the round. The credit of the next round is not touched before that has come; else one
-//! that always has a single frame waiting would go first for ever.
+//! before those that have been sending for longer, for one credit (as in FQ-CoDel, RFC 8290). One
+//! that fell silent with credit left stays for a round, and is again among those that just began
+//! when its next frame comes, if what is left of the credit covers that: whoever sends less than its
+//! part in a round waits for others that began or came back, a credit each at most, and not for
+//! those that have been sending all along. A frame that is not covered waits for the round, as the
+//! credit of the next one is not touched before that has come; else one that always has a single
+//! frame waiting would go first for ever.
 //!
 //! Used for the connections of a leaf, and for its hosts and the connections of each.
 
