@@ -1,16 +1,22 @@
 //! The known word that a mistyped one is nearest to.
 
-/// The nearest of `known`, when it is near enough to be what was meant.
+/// The nearest of `known`, when it is near enough to be what was meant. One that begins with the
+/// word is nearer than any other: who writes "pace" does not mean "rate".
 pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let far = word.chars().count().clamp(3, 9) / 3 + 1;
+    let begun = word.to_lowercase();
+    let goes_on = |k: &str| begun.len() >= BEGUN && k.starts_with(&begun);
     known
         .into_iter()
-        .filter(|k| k.len().abs_diff(word.len()) < 2 * far)
-        .map(|k| (distance(word, k), k))
-        .filter(|&(d, _)| d <= far)
-        .min_by_key(|&(d, _)| d)
-        .map(|(_, k)| k)
+        .filter(|k| goes_on(k) || k.len().abs_diff(word.len()) < 2 * far)
+        .map(|k| (!goes_on(k), distance(word, k), k))
+        .filter(|&(is_other, d, _)| !is_other || d <= far)
+        .min_by_key(|&(is_other, d, _)| (is_other, d))
+        .map(|(.., k)| k)
 }
+
+/// Letters of the beginning of a word by which it can be known.
+const BEGUN: usize = 3;
 
 /// The cure for a wrong word: the nearest known one, or all of them; nothing when none is known.
 pub(crate) fn instead<'k>(word: &str, known: impl IntoIterator<Item = &'k str> + Clone) -> String {
@@ -61,5 +67,16 @@ mod tests {
         assert_eq!(nearest("ceiling", known), Some("ceil"));
         assert_eq!(nearest("bandwidth", known), None);
         assert!(instead("bandwidth", known).contains("priority"));
+    }
+
+    #[test]
+    fn a_word_that_goes_on_is_nearer_than_one_that_looks_alike() {
+        let known = ["window", "pace-acks", "mss", "rate"];
+        assert_eq!(nearest("pace", known), Some("pace-acks"));
+        assert_eq!(nearest("Pace", known), Some("pace-acks"));
+        // of several the shortest, and two letters are too few to know a word by
+        assert_eq!(nearest("gua", ["guaranteed", "guard"]), Some("guard"));
+        assert_eq!(nearest("ma", ["margin-down", "mss"]), Some("mss"));
+        assert_eq!(nearest("raet", known), Some("rate"));
     }
 }
