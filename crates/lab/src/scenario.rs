@@ -123,6 +123,9 @@ fn all_cases(
     let claims = claimed(&mut cases, &metrics);
     for (case, filled) in cases.iter_mut().zip(filled) {
         for problem in std::mem::take(&mut case.problems).into_list() {
+            if filled.is_at_fault(problem.place) {
+                continue;
+            }
             let place = filled.place(problem.place);
             problems.add(problem.severity, place, problem.what, problem.help);
         }

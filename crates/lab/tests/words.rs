@@ -207,6 +207,7 @@ fn everything_wrong_is_said_at_its_place() {
     let sweep = |value: &str| {
         format!("[sweep]\nline = [{value}]\n[profile.x]\nabout = \"{{line}}, {{line-rate}}\"\n")
     };
+    let line = "[profile.x.link.line]\nrate = \"{line-rate}\"\n";
     let claim = |profile: &str| {
         format!(
             "[profile.weir]\n[[claim]]\nmetric = \"rate\"\nat-least = 1\n\
@@ -222,6 +223,8 @@ fn everything_wrong_is_said_at_its_place() {
         shared("system = \"weir\"\npolicy = \"\""),
         sweep("{ rate = \"80kbit\" }"),
         sweep("{ name = \"t1\", rate = true }"),
+        sweep("true"),
+        sweep("{ name = \"t1\", rate = true }") + line,
         "[profile.x]\nwithout = [\"three\"]\n".to_owned(),
         claim(""),
         claim("profile = \"weir\""),

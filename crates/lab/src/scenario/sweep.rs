@@ -17,9 +17,12 @@ pub(super) struct Filled {
     pub(super) text: String,
     /// Where values were filled in: from and up to where, here and in the file.
     values: Vec<[usize; 4]>,
+    /// Where nothing was, since the value is at fault.
+    faults: Vec<usize>,
 }
 
-type Value = (String, String);
+/// What stands for a name; nothing where that is at fault, which is said where it is written.
+type Value = (String, Option<String>);
 
 /// One text for each case; the file itself without a sweep.
 pub(super) fn cases(text: &str, document: &DeTable<'_>, problems: &mut Problems) -> Vec<Filled> {
@@ -64,34 +67,33 @@ pub(super) fn cases(text: &str, document: &DeTable<'_>, problems: &mut Problems)
 fn values(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Vec<Vec<Value>> {
     let mut values = Vec::new();
     for entry in entry.list() {
-        let value = match entry.value {
+        values.push(match entry.value {
             DeValue::Table(_) => row(name, entry, problems),
-            _ => one(name, entry, problems).map(|value| vec![(name.to_owned(), value)]),
-        };
-        values.extend(value);
+            _ => vec![(name.to_owned(), one(name, entry, problems))],
+        });
     }
     if values.is_empty() {
         let what = format!("\"{name}\" has no values");
         problems.error(entry.place, what, format!("write {name} = [95, 96, 97]"));
-        values.push(vec![(name.to_owned(), String::new())]);
+        values.push(vec![(name.to_owned(), None)]);
     }
     values
 }
 
 /// `{ name = "t1", rate = "1544kbit" }` of `line`: `{line}` is t1, and `{line-rate}` the rate.
-fn row(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<Vec<Value>> {
-    let table = entry.table(&format!("a value of \"{name}\""), problems)?;
+fn row(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Vec<Value> {
     let mut row = Vec::new();
-    for (word, entry) in table.all() {
+    let table = entry.table(&format!("a value of \"{name}\""), problems);
+    for (word, entry) in table.into_iter().flat_map(Table::all) {
         let word = if word == "name" { name.to_owned() } else { format!("{name}-{word}") };
-        row.extend(one(name, entry, problems).map(|value| (word, value)));
+        row.push((word, one(name, entry, problems)));
     }
     if !row.iter().any(|(word, _)| word == name) {
         let help = format!("write {{ name = \"...\" }}: what stands for {{{name}}}");
         problems.error(entry.place, format!("a value of \"{name}\" has no \"name\""), help);
-        return None;
+        row.push((name.to_owned(), None));
     }
-    Some(row)
+    row
 }
 
 fn one(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<String> {
@@ -134,12 +136,22 @@ impl Filled {
             let Some((_, value)) = with.iter().find(|(name, _)| name == word) else { continue };
             filled.text.push_str(&text[rest..at]);
             let from = filled.text.len();
-            filled.text.push_str(value);
+            match value {
+                Some(value) => filled.text.push_str(value),
+                None => filled.faults.push(from),
+            }
             rest = at + word.len() + 2;
             filled.values.push([from, filled.text.len(), at, rest]);
         }
         filled.text.push_str(&text[rest..]);
         filled
+    }
+
+    /// Whether nothing is there but a value that is at fault itself.
+    pub(super) fn is_at_fault(&self, place: Place) -> bool {
+        let range = place.start as usize..place.end as usize;
+        self.faults.iter().any(|at| (range.start..=range.end).contains(at))
+            && self.text.get(range).is_some_and(|text| text.trim_matches('"').is_empty())
     }
 
     /// Where in the file something is that is here in the text.
@@ -167,7 +179,7 @@ mod tests {
     #[test]
     fn places_lead_back_to_the_file() {
         let text = "a = \"{x}\"\nb = \"{long}{x}\"\nc = { d = 1 }\n";
-        let value = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let value = |name: &str, value: &str| (name.to_owned(), Some(value.to_owned()));
         let filled = Filled::new(text, &[value("x", "10.0.0.1"), value("long", "1")]);
         assert_eq!(filled.text, "a = \"10.0.0.1\"\nb = \"110.0.0.1\"\nc = { d = 1 }\n");
         let back = |here: &str, there: &str| {
