@@ -77,7 +77,8 @@ pub struct Counters {
     pub moved_out: Count,
     /// How long those waited that left.
     pub delay: Delay,
-    /// Of those that left, marked by queue management.
+    /// Told that there is too much: by queue management as they left, by enforcement as they were
+    /// taken in.
     pub marked: Count,
     /// Went no further, by reason.
     pub dropped: [Count; Reason::COUNT],
@@ -210,7 +211,7 @@ impl Ledger {
         }
     }
 
-    /// A frame that leaves carries the mark that congestion was experienced.
+    /// A frame that leaves, or was taken in, carries the mark that congestion was experienced.
     pub(crate) fn marked(&mut self, side: Side, leaf: u32, bytes: usize) {
         self.total[side as usize].marked.add(bytes);
         if let Some(slot) = self.slot(side, leaf) {

@@ -365,3 +365,24 @@ fn marks_come_before_drops_where_both_ends_know_them() {
         world.check();
     }
 }
+
+#[test]
+fn a_mark_counts_where_the_frame_is_taken() {
+    let text = format!(
+        "[class.\"/a\"]\nenforce = \"weir\"\necn = true\nceil = \"10mbit\"\n\
+         limit = \"1 frames\"\n{}",
+        class("/a/1", 11, "weight = 1")
+    );
+    let mut world = World::new(&text, &[(11, 11)]);
+    world.run(Span::from_secs(1), 2);
+    world.say(&[]);
+    world.run(Span::from_secs(1), 2);
+    let marked = world.left.iter().filter(|b| Headers::parse(b).traffic_class & 3 == 3).count();
+    assert!(world.dropped("/a/1", Reason::QueueFull) > 0);
+    let report = Report::of(&world.engine, &world.plan);
+    for path in ["/", "/a/1"] {
+        let row = report.rows.iter().find(|row| row.path == path).expect("the class");
+        assert_eq!(row.from(Side::Lan).marked.frames, marked as u64, "{path}");
+    }
+    assert!(marked > 0);
+}
