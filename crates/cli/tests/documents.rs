@@ -53,6 +53,15 @@ fn the_readme_shows_what_the_demo_prints() {
 }
 
 #[test]
+fn the_readme_shows_all_that_explain_says() {
+    let packet = "tcp 10.0.1.5:5000 > 192.0.2.1:873";
+    let said = printed(&["explain", "examples/office.toml", "--packet", packet]);
+    let said: Vec<&str> = said.lines().map(str::trim).collect();
+    let command = format!("weir explain examples/office.toml --packet '{packet}'");
+    assert_eq!(shown("README.md", &command), said);
+}
+
+#[test]
 fn the_rehearsal_is_what_it_says() {
     let rehearsal = printed(&["lab", "run", "examples/rehearsal"]);
     holds("docs/lab.md", "weir lab run examples/rehearsal", &rehearsal);
