@@ -5,7 +5,7 @@
 use crate::{Done, count, near, peers, shell};
 
 /// What `weir bench` can measure.
-const KNOWN: [&str; 4] = ["classify", "police", "policy", "sched"];
+const KNOWN: [&str; 7] = ["classify", "condition", "lab", "police", "policy", "sched", "share"];
 
 pub(crate) fn run(arguments: &[String]) -> Done {
     if arguments.first().is_some_and(|a| a == "--count") {
@@ -35,4 +35,18 @@ pub(crate) fn run(arguments: &[String]) -> Done {
         fine &= shell::show(&mut command)?;
     }
     Ok(fine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_command_can_measure_is_known() {
+        let path = shell::root().join("crates/cli/src/bench.rs");
+        let text = std::fs::read_to_string(path).unwrap();
+        let module = |line: &str| Some(line.strip_prefix("mod ")?.strip_suffix(';')?.to_owned());
+        let modules: Vec<String> = text.lines().filter_map(module).collect();
+        assert_eq!(modules, KNOWN);
+    }
 }

@@ -10,7 +10,7 @@ mod policy;
 mod sched;
 mod share;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -105,7 +105,7 @@ impl Figures {
     }
 
     /// Prints the table and writes the medians as JSON.
-    pub(crate) fn show(&self, title: &str, json: Option<&Path>) -> ExitCode {
+    pub(crate) fn show(&self, title: &str, to: &Json) -> ExitCode {
         let mut out = Out::new();
         let mut table = Grid::new(1, &["metric", "median", "least"]);
         let mut metrics = Map::new();
@@ -116,7 +116,7 @@ impl Figures {
             metrics.insert((*name).to_owned(), Value::from((median * 100.0).round() / 100.0));
         }
         let text = format!("{:#}\n", json!({ "metrics": metrics }));
-        match json {
+        match to.json.as_deref() {
             Some(file) if file.as_os_str() == "-" => {
                 out.text(&text);
                 return out.end();
@@ -134,10 +134,24 @@ impl Figures {
     }
 }
 
+/// How much is measured where frames are, and where figures go.
+#[derive(clap::Args)]
+pub(crate) struct Rounds {
+    /// Frames per round
+    #[arg(long, default_value_t = 1_000_000, value_parser = within(1..=100_000_000))]
+    pub(crate) packets: u32,
+    /// Rounds of which the median is taken
+    #[arg(long = "rounds", value_name = "ROUNDS", default_value_t = 9)]
+    #[arg(value_parser = within(1..=1_000))]
+    pub(crate) count: u32,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
 /// Where figures go besides the table.
 #[derive(clap::Args)]
 pub(crate) struct Json {
     /// Write the medians as JSON to this file ("-": standard output, instead of the table)
     #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
+    json: Option<PathBuf>,
 }

@@ -11,7 +11,7 @@ use weir_classify::{Class, Classifier, Index, Limits, Rule, Seed, Spec, Target, 
 use weir_packet::{Build, Frame, Headers, Label, Net, Pool, Side};
 use weir_units::{Instant, Prefix, Span};
 
-use super::{Figures, Json, per, timed, within};
+use super::{Figures, Rounds, per, timed, within};
 use crate::out::problem;
 
 #[derive(clap::Args)]
@@ -25,17 +25,11 @@ pub(crate) struct Args {
     /// Flows that take turns
     #[arg(long, default_value_t = 65_536, value_parser = within(1..=1_000_000))]
     flows: u32,
-    /// Frames per round
-    #[arg(long, default_value_t = 1_000_000, value_parser = within(1..=100_000_000))]
-    packets: u32,
-    /// Rounds of which the median is taken
-    #[arg(long, default_value_t = 9, value_parser = within(1..=1_000))]
-    rounds: u32,
     /// Measure one of them only
     #[arg(long, value_enum)]
     only: Option<Only>,
     #[command(flatten)]
-    json: Json,
+    rounds: Rounds,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -57,8 +51,8 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     if wants(Only::Known) {
         bench.warm();
     }
-    let packets = args.packets as usize;
-    for _ in 0..args.rounds {
+    let packets = args.rounds.packets as usize;
+    for _ in 0..args.rounds.count {
         if wants(Only::Known) {
             let before = bench.classifier.counters().known;
             let mut time = Duration::ZERO;
@@ -88,9 +82,9 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
     let title = format!(
         "classify: {} rules, {} blocks, {} flows, bursts of {BURST}, {} rounds",
-        args.rules, args.prefixes, args.flows, args.rounds
+        args.rules, args.prefixes, args.flows, args.rounds.count
     );
-    figures.show(&title, args.json.json.as_deref())
+    figures.show(&title, &args.rounds.json)
 }
 
 struct Bench {

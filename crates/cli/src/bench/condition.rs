@@ -13,7 +13,7 @@ use weir_condition::{Conditioner, Edit, Fate, Leaf, Spec, Told};
 use weir_packet::{Build, Flow, Headers, Label, Side, tcp};
 use weir_units::{Instant, Rate, Span};
 
-use super::{Figures, Json, per, timed, within};
+use super::{Figures, Rounds, per, timed, within};
 use crate::out::problem;
 
 #[derive(clap::Args)]
@@ -21,14 +21,8 @@ pub(crate) struct Args {
     /// Connections that take turns
     #[arg(long, default_value_t = 100_000, value_parser = within(1..=1_000_000))]
     connections: u32,
-    /// Frames per round
-    #[arg(long, default_value_t = 1_000_000, value_parser = within(1..=100_000_000))]
-    packets: u32,
-    /// Rounds of which the median is taken
-    #[arg(long, default_value_t = 9, value_parser = within(1..=1_000))]
-    rounds: u32,
     #[command(flatten)]
-    json: Json,
+    rounds: Rounds,
 }
 
 /// Frames handed over at once.
@@ -47,8 +41,8 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     let mut bench = Bench::new(args.connections);
     bench.open();
     let mut figures = Figures::new(&["ns_per_frame", "bytes_per_connection", "sized"]);
-    let bursts = (args.packets as usize).div_ceil(BURST);
-    for _ in 0..args.rounds {
+    let bursts = (args.rounds.packets as usize).div_ceil(BURST);
+    for _ in 0..args.rounds.count {
         let before = *bench.stage.counters();
         let (mut time, mut frames) = (Duration::ZERO, 0);
         for at in 0..bursts {
@@ -75,9 +69,9 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
     let title = format!(
         "condition: {} connections, {SHARING} to a leaf, bursts of {BURST}, {} rounds",
-        args.connections, args.rounds
+        args.connections, args.rounds.count
     );
-    figures.show(&title, args.json.json.as_deref())
+    figures.show(&title, &args.rounds.json)
 }
 
 struct Bench {

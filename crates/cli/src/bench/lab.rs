@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         "lab: survey-basic with profile weir, and 10 Gbit/s, on one core, {} rounds",
         args.rounds
     );
-    figures.show(&title, args.json.json.as_deref())
+    figures.show(&title, &args.json)
 }
 
 fn one(name: &str, text: &str) -> Result<f64, String> {

@@ -13,7 +13,7 @@ use weir_packet::{Headers, Label, Side};
 use weir_units::limits::BURST_FRAMES;
 use weir_units::{Bytes, Instant, Rate, Span};
 
-use super::{Figures, Json, per, timed, within};
+use super::{Figures, Rounds, per, timed, within};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -23,14 +23,8 @@ pub(crate) struct Args {
     /// Frames handed over at once
     #[arg(long, default_value_t = 32, value_parser = within(1..=64))]
     burst: u32,
-    /// Frames per round
-    #[arg(long, default_value_t = 1_000_000, value_parser = within(1..=100_000_000))]
-    packets: u32,
-    /// Rounds of which the median is taken
-    #[arg(long, default_value_t = 9, value_parser = within(1..=1_000))]
-    rounds: u32,
     #[command(flatten)]
-    json: Json,
+    rounds: Rounds,
 }
 
 /// Leaves drawn beforehand.
@@ -44,20 +38,21 @@ const DISTURBED: Duration = Duration::from_micros(200);
 pub(crate) fn run(args: &Args) -> ExitCode {
     let mut bench = Bench::new(args);
     let mut figures = Figures::new(&["ns_per_packet", "accepted"]);
-    if args.rounds > 1 {
+    if args.rounds.count > 1 {
         // every line of the table has been touched
-        bench.round(args.packets.max(args.leaves * 2) as usize, args.burst as usize);
+        bench.round(args.rounds.packets.max(args.leaves * 2) as usize, args.burst as usize);
     }
-    for _ in 0..args.rounds {
-        let (time, measured, accepted) = bench.round(args.packets as usize, args.burst as usize);
+    for _ in 0..args.rounds.count {
+        let (time, measured, accepted) =
+            bench.round(args.rounds.packets as usize, args.burst as usize);
         figures.add("ns_per_packet", per(time, measured));
         figures.add("accepted", ratio(accepted, measured));
     }
     let title = format!(
         "police: two rates, {} leaves, bursts of {}, {} rounds",
-        args.leaves, args.burst, args.rounds
+        args.leaves, args.burst, args.rounds.count
     );
-    figures.show(&title, args.json.json.as_deref())
+    figures.show(&title, &args.rounds.json)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a figure to be read")]

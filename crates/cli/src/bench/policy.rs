@@ -51,5 +51,5 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         figures.add("row_ns", per(time, args.rows as usize));
     }
     let title = format!("policy with {} subscribers, read, checked and resolved", args.rows);
-    figures.show(&title, args.json.json.as_deref())
+    figures.show(&title, &args.json)
 }

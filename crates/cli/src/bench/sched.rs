@@ -17,7 +17,7 @@ use weir_shape::aqm::{self, Codel};
 use weir_shape::tree::{Care, Edit, LINK, NodeSpec, Queueing, Spec, Tree};
 use weir_units::{Instant, Rate, Span};
 
-use super::{Figures, Json, per, timed, within};
+use super::{Figures, Rounds, per, timed, within};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -47,14 +47,8 @@ pub(crate) struct Args {
     /// Connections of each leaf, where there are queues per connection
     #[arg(long, default_value_t = 16, value_parser = within(1..=1_024))]
     flows: u32,
-    /// Frames offered per round
-    #[arg(long, default_value_t = 1_000_000, value_parser = within(1..=100_000_000))]
-    packets: u32,
-    /// Rounds of which the median is taken
-    #[arg(long, default_value_t = 9, value_parser = within(1..=1_000))]
-    rounds: u32,
     #[command(flatten)]
-    json: Json,
+    rounds: Rounds,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -96,10 +90,13 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     names.extend((args.aqm != Aqm::None).then_some("bytes_per_flow"));
     let mut figures = Figures::new(&names);
     // until everything that stood there has been replaced by what came at random
-    let warm_up =
-        if args.rounds > 1 { 2 * bench.tree.len() / args.packets as usize + 1 } else { 0 };
+    let warm_up = if args.rounds.count > 1 {
+        2 * bench.tree.len() / args.rounds.packets as usize + 1
+    } else {
+        0
+    };
     (0..warm_up).for_each(|_| bench.round(args));
-    for _ in 0..args.rounds {
+    for _ in 0..args.rounds.count {
         bench.counts = Counts::default();
         bench.round(args);
         let counts = bench.counts;
@@ -120,9 +117,9 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         args.tops,
         args.burst,
         if args.state == State::Idle { 0 } else { args.standing() },
-        args.rounds
+        args.rounds.count
     );
-    figures.show(&title, args.json.json.as_deref())
+    figures.show(&title, &args.rounds.json)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a figure to be read")]
@@ -232,7 +229,7 @@ impl Bench {
     fn round(&mut self, args: &Args) {
         // the time that a burst takes on the line
         let span = Span::from_ns(u64::from(args.burst) * 64 * 8 / 100);
-        for _ in 0..args.packets / args.burst {
+        for _ in 0..args.rounds.packets / args.burst {
             self.now += span;
             for _ in 0..args.burst {
                 let (leaf, flow) = self.draw(args.flows);

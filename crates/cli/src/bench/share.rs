@@ -11,7 +11,7 @@ use weir_share::{Allocator, Core, LINK, Law, Node, Options, Place, Places, Publi
 use weir_share::{ahab, hsdba};
 use weir_units::{Instant, Rate, Span};
 
-use super::{Figures, Json, per, timed, within};
+use super::{Figures, Rounds, per, timed, within};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -27,14 +27,8 @@ pub(crate) struct Args {
     /// Shares with each packet, or every 2 ms; published are always exact shares
     #[arg(long, value_enum, default_value_t = Form::Packet)]
     form: Form,
-    /// Packets per round
-    #[arg(long, default_value_t = 1_000_000, value_parser = within(1..=100_000_000))]
-    packets: u32,
-    /// Rounds of which the median is taken
-    #[arg(long, default_value_t = 9, value_parser = within(1..=1_000))]
-    rounds: u32,
     #[command(flatten)]
-    json: Json,
+    rounds: Rounds,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -68,13 +62,13 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     let mut names = vec!["ns_per_packet", "bytes_per_leaf", "passed"];
     names.extend((args.form == Form::Published).then_some("publish_us"));
     let mut figures = Figures::new(&names);
-    let warm_up = if args.rounds > 1 { 4 * args.leaves / args.packets + 1 } else { 0 };
+    let warm_up = if args.rounds.count > 1 { 4 * args.leaves / args.rounds.packets + 1 } else { 0 };
     (0..warm_up).for_each(|_| _ = bench.round(args));
-    for _ in 0..args.rounds {
+    for _ in 0..args.rounds.count {
         let (time, packets, passed) = bench.round(args);
         figures.add("ns_per_packet", per(time, packets));
         figures.add("bytes_per_leaf", ratio(bench.bytes(), args.leaves as usize));
-        figures.add("passed", ratio(passed * 1_000, args.packets as usize) / 1_000.0);
+        figures.add("passed", ratio(passed * 1_000, args.rounds.packets as usize) / 1_000.0);
         if let Measured::Published(published, core) = &mut bench.law {
             let now = bench.now + PERIOD;
             let time = timed(|| published.publish(now, std::slice::from_mut(core)));
@@ -83,9 +77,9 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         }
     }
     let form = if args.form == Form::Packet { "packet" } else { "published" };
-    let (leaves, levels, rounds) = (args.leaves, args.levels, args.rounds);
+    let (leaves, levels, rounds) = (args.leaves, args.levels, args.rounds.count);
     let title = format!("share: {form}, {leaves} leaves, {levels} levels, {rounds} rounds");
-    figures.show(&title, args.json.json.as_deref())
+    figures.show(&title, &args.rounds.json)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a figure to be read")]
@@ -146,7 +140,7 @@ impl Bench {
     fn round(&mut self, args: &Args) -> (Duration, usize, usize) {
         let (mut time, mut packets) = (Duration::ZERO, 0);
         self.passed = 0;
-        for _ in 0..args.packets.div_ceil(CHUNK) {
+        for _ in 0..args.rounds.packets.div_ceil(CHUNK) {
             self.draw();
             if let Measured::Published(published, core) = &mut self.law
                 && self.now >= self.next
