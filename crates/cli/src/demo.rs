@@ -36,10 +36,12 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 fn tour(folder: &Path, out: &mut Out) -> Result<(), String> {
-    fs::create_dir_all(folder).map_err(|e| format!("{}: {}", folder.display(), files::why(&e)))?;
+    fs::create_dir_all(folder)
+        .map_err(|e| format!("{}: {}", folder.display(), files::why_not_written(&e)))?;
     let write = |name: &str, bytes: &[u8]| -> Result<PathBuf, String> {
         let path = folder.join(name);
-        fs::write(&path, bytes).map_err(|e| format!("{}: {}", path.display(), files::why(&e)))?;
+        fs::write(&path, bytes)
+            .map_err(|e| format!("{}: {}", path.display(), files::why_not_written(&e)))?;
         Ok(path)
     };
     let wrong = HOME

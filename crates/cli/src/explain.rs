@@ -83,7 +83,11 @@ pub(crate) fn plan(file: &Path, link: Option<&str>) -> Result<(Reading, usize), 
         Some(at) => Ok((reading, at)),
         None => {
             let names: Vec<&str> = reading.plans.iter().map(|p: &Plan| p.name.as_str()).collect();
-            Err(problem(&format!("say which link with --link: {}", names.join(", "))))
+            let names = names.join(", ");
+            Err(problem(&match link {
+                Some(name) => format!("there is no link \"{name}\"; there are {names}"),
+                None => format!("say which link with --link: {names}"),
+            }))
         }
     }
 }

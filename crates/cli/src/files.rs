@@ -59,10 +59,10 @@ pub(crate) fn replace(path: &Path, text: &str) -> std::io::Result<()> {
 
 /// The same, with the file's name before what went wrong.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), String> {
-    replace(path, text).map_err(|error| format!("{}: {}", path.display(), why(&error)))
+    replace(path, text).map_err(|error| format!("{}: {}", path.display(), why_not_written(&error)))
 }
 
-/// An I/O error in plain words.
+/// Why a file cannot be read, in plain words.
 pub(crate) fn why(error: &std::io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => "there is no such file".to_owned(),
@@ -70,6 +70,20 @@ pub(crate) fn why(error: &std::io::Error) -> String {
         ErrorKind::IsADirectory => "it is a directory, not a file".to_owned(),
         _ => error.to_string(),
     }
+}
+
+/// Why a file or folder cannot be written, in plain words, and what to do.
+pub(crate) fn why_not_written(error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound => "there is no such folder: make it first",
+        ErrorKind::PermissionDenied => "permission denied: who may write there?",
+        ErrorKind::IsADirectory => "it is a directory, not a file",
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "a file is where a folder should be",
+        ErrorKind::StorageFull => "nothing more fits there: make room, or write elsewhere",
+        ErrorKind::ReadOnlyFilesystem => "nothing can be changed there: write elsewhere",
+        _ => return error.to_string(),
+    }
+    .to_owned()
 }
 
 /// Reads a policy and the table that it names (whose place counts from the policy's folder).

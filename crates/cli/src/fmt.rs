@@ -48,7 +48,9 @@ pub(crate) fn run(file: &Path, mode: Mode) -> ExitCode {
                 out.line(&format!("{name}: written in canonical form"));
                 out.end()
             }
-            Err(why) => problem(&format!("{name} stays as it is: {}", files::why(&why))),
+            Err(why) => {
+                problem(&format!("{name} stays as it is: {}", files::why_not_written(&why)))
+            }
         },
         Mode::Check | Mode::Write => ExitCode::SUCCESS,
     }

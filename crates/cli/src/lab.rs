@@ -135,41 +135,45 @@ fn run_all(args: &Run) -> ExitCode {
         Ok(opening) => opening,
         Err(why) => return problem(&why),
     };
-    if let Some(folder) = &args.report
-        && let Err(why) = report::into(folder, (&args.what, &opening), &outcomes, &found)
-    {
-        return problem(&why);
-    }
+    let is_shown = args.json.as_deref().is_none_or(|file| file.as_os_str() != "-");
+    let kept = [
+        args.report
+            .as_ref()
+            .map(|folder| report::into(folder, (&args.what, &opening), &outcomes, &found)),
+        args.json.as_ref().filter(|_| is_shown).map(|file| files::write(file, &text)),
+    ];
     let mut out = Out::new();
-    match args.json.as_deref() {
-        Some(file) if file.as_os_str() == "-" => out.text(&text),
-        file => {
-            if let Some(file) = file
-                && let Err(why) = files::write(file, &text)
-            {
-                return problem(&why);
-            }
-            show::tables(&mut out, &opening);
-            for (outcome, named) in outcomes.iter().zip(&found) {
-                show::outcome(&mut out, outcome, &named.expected);
-            }
+    if is_shown {
+        show::tables(&mut out, &opening);
+        for (outcome, named) in outcomes.iter().zip(&found) {
+            show::outcome(&mut out, outcome, &named.expected);
         }
+    } else {
+        out.text(&text);
     }
-    let end = out.end();
+    let mut end = out.end();
+    // after the figures, which may have taken an hour
+    for why in kept.into_iter().flatten().filter_map(Result::err) {
+        end = problem(&why);
+    }
     if end != ExitCode::SUCCESS || failed == 0 { end } else { ExitCode::from(1) }
 }
 
 fn run_one(args: &Run, named: &Named) -> Result<Outcome, String> {
     let scenario = &named.scenario;
     let all: Vec<usize> = (0..scenario.profiles.len()).collect();
-    let profiles = match &args.profile {
-        None => all,
-        Some(name) => {
-            let at = scenario.profiles.iter().position(|profile| profile.name == *name);
-            let known: Vec<&str> = scenario.profiles.iter().map(|p| p.name.as_str()).collect();
-            vec![at.ok_or(format!("there is no profile {name}; there are {}", known.join(", ")))?]
-        }
-    };
+    let profiles =
+        match &args.profile {
+            None => all,
+            Some(name) => {
+                let at = scenario.profiles.iter().position(|profile| profile.name == *name);
+                let known: Vec<&str> = scenario.profiles.iter().map(|p| p.name.as_str()).collect();
+                vec![at.ok_or(format!(
+                    "there is no profile \"{name}\"; there are {}",
+                    known.join(", ")
+                ))?]
+            }
+        };
     let seeds = match args.seed {
         Some(seed) => seed..=seed,
         None => 1..=args.seeds.unwrap_or(scenario.seeds),
@@ -229,10 +233,14 @@ fn find(what: &str) -> Result<Vec<Named>, ExitCode> {
         return carried.into_iter().map(read).collect();
     }
     let path = PathBuf::from(what);
-    let path = if path.is_dir() { path.join("scenario.toml") } else { path };
+    let is_folder = path.is_dir();
+    let path = if is_folder { path.join("scenario.toml") } else { path };
     if !path.exists() {
         let help = "weir lab list shows the names; or give a scenario file or its folder";
-        return Err(problem(&format!("there is no experiment \"{what}\": {help}")));
+        return Err(problem(&match is_folder {
+            true => format!("the folder \"{what}\" has no scenario.toml: {help}"),
+            false => format!("there is no experiment \"{what}\": {help}"),
+        }));
     }
     let bytes = files::read(&path, weir_units::limits::POLICY_BYTES)
         .map_err(|why| problem(&format!("{}: {why}", path.display())))?;
@@ -281,12 +289,18 @@ fn read(name: &str, source: Source, load: &mut scenario::Load<'_>) -> Result<Nam
 
 /// Runs a seed once more with a capture of one link.
 fn capture(words: &str, scenario: &Scenario, profile: usize, seed: u32) -> Result<(), String> {
-    let (link, file) = words.split_once('=').ok_or("write --pcap LINK=FILE")?;
+    let parts = words.split_once('=').filter(|(_, file)| !file.is_empty());
+    let (link, file) = parts.ok_or_else(|| {
+        format!("--pcap cannot be \"{words}\": write LINK=FILE, as in line=line.pcap")
+    })?;
     let at = scenario.links.iter().position(|wire| wire.name == link);
     let known: Vec<&str> = scenario.links.iter().map(|wire| wire.name.as_str()).collect();
-    let at = at.ok_or(format!("there is no link {link}; there are {}", known.join(", ")))?;
+    let at = at.ok_or_else(|| match &known[..] {
+        [] => format!("there is no link \"{link}\", nor any other"),
+        known => format!("there is no link \"{link}\"; there are {}", known.join(", ")),
+    })?;
     let mut built = runs::build(scenario, &scenario.profiles[profile], u64::from(seed))?;
-    let failed = |error: &std::io::Error| format!("{file}: {}", files::why(error));
+    let failed = |error: &std::io::Error| format!("{file}: {}", files::why_not_written(error));
     let out = std::fs::File::create(file).map_err(|e| failed(&e))?;
     let writer = PcapWriter::new(std::io::BufWriter::new(out)).map_err(|e| failed(&e))?;
     // what goes wrong on the way is told in the end: a world cannot stop for it

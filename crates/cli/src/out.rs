@@ -4,6 +4,8 @@
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
+use crate::files;
+
 /// Collects what a command prints and how that went.
 pub(crate) struct Out {
     to: std::io::BufWriter<std::io::Stdout>,
@@ -38,7 +40,8 @@ impl Out {
         self.flush();
         match self.failed {
             Some(error) if error.kind() != ErrorKind::BrokenPipe => {
-                problem(&format!("the result cannot be written: {error}"))
+                let why = files::why_not_written(&error);
+                problem(&format!("the result cannot be written: {why}"))
             }
             _ => ExitCode::SUCCESS,
         }

@@ -156,6 +156,10 @@ fn explain_names_class_rule_and_limits() {
     assert!(out.contains("/guests/10.0.9.7"), "{out}");
     let (status, _, err) = said(&["explain", office.to_str().expect("text"), "-p", "upd 1.2.3.4"]);
     assert!(status == 2 && err.contains("udp, tcp"), "{err}");
+    let office = office.to_str().expect("text");
+    let packet = "tcp 10.0.0.1:1 > 192.0.2.1:2";
+    let (status, _, err) = said(&["explain", office, "-p", packet, "--link", "home"]);
+    assert!(status == 2 && err.contains("no link \"home\"; there are office"), "{err}");
 }
 
 #[test]

@@ -47,11 +47,12 @@ fn side(words: &str) -> Result<Figures, String> {
     let profile = profile.unwrap_or(&outcome.profile);
     let known: Vec<&str> = outcome.each_profile().map(|(name, _)| name).collect();
     let figures = outcome.figures(profile).cloned();
-    figures.ok_or(format!("{file}: there is no profile {profile}; there are {}", known.join(", ")))
+    figures
+        .ok_or(format!("{file}: there is no profile \"{profile}\"; there are {}", known.join(", ")))
 }
 
 pub(super) fn read(path: &Path) -> Result<Vec<Outcome>, String> {
     let bytes = files::read(path, MOST)?;
     let text = String::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
-    weir_lab::read(&text)
+    weir_lab::read(&text).map_err(|why| format!("it is no result that --json has written: {why}"))
 }

@@ -53,7 +53,7 @@ pub(super) fn into(
     found: &[Named],
 ) -> Result<(), String> {
     std::fs::create_dir_all(folder)
-        .map_err(|error| format!("{}: {}", folder.display(), files::why(&error)))?;
+        .map_err(|error| format!("{}: {}", folder.display(), files::why_not_written(&error)))?;
     let name = Path::new(name).file_name().map_or_else(|| "run".into(), |n| n.to_string_lossy());
     let path = folder.join(format!("{name}.html"));
     let said = found.iter().map(|named| (named.scenario.about.as_str(), &named.expected));
