@@ -19,6 +19,8 @@ pub(crate) struct Enforcer {
     seats: Box<[Seat]>,
     /// The leaves that hold the frames of branches; sorted.
     queues: Box<[u32]>,
+    /// The last frame that was judged is to be marked.
+    has_marked: bool,
 }
 
 #[derive(Debug)]
@@ -130,7 +132,13 @@ impl Enforcer {
                 };
             }
         }
+        self.has_marked = matches!(ruling, Ruling::Mark(_));
         ruling
+    }
+
+    /// Whether the last frame that was judged is to be marked; never where nobody is enforced.
+    pub(crate) fn has_marked(&self) -> bool {
+        self.has_marked
     }
 
     /// What a leaf may send now; nothing is known of one that has queues.

@@ -219,6 +219,14 @@ impl Ledger {
         }
     }
 
+    /// One that was marked as it came was not taken in.
+    pub(crate) fn mark_lost(&mut self, side: Side, leaf: u32, bytes: usize) {
+        self.total[side as usize].marked.take(bytes);
+        if let Some(slot) = self.slot(side, leaf) {
+            slot.marked.take(bytes);
+        }
+    }
+
     /// A frame that waited goes no further.
     pub(crate) fn let_down(&mut self, side: Side, leaf: u32, bytes: usize, reason: Reason) {
         let write = |counters: &mut Counters| {

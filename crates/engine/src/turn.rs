@@ -75,40 +75,16 @@ impl Engine {
     /// A frame joins its queue, or somebody has to go.
     #[inline]
     fn queue(&mut self, now: Instant, frame: Frame, label: Label) {
-        if self.enforcers[label.side.other() as usize].is_idle() {
-            self.join(now, label.leaf, frame, label);
-        } else {
-            self.judge(now, frame, label);
-        }
-    }
-
-    /// The same where classes may have no queues of their own: their shares say who joins.
-    #[inline(never)]
-    fn judge(&mut self, now: Instant, frame: Frame, label: Label) {
         let port = label.side.other() as usize;
-        let tree = &self.trees[port];
         let bytes = frame.len();
-        let cost = tree.link().cost(bytes, label.net_at);
-        let waiting = |leaf| tree.waiting_in(leaf);
-        let (leaf, is_marked) = match self.enforcers[port].judge(now, &label, cost, waiting) {
-            Ruling::Queue(leaf) => (leaf, false),
-            Ruling::Mark(leaf) => (leaf, true),
-            Ruling::Drop => return self.lose(frame, &label, Reason::OverShare),
-        };
-        if is_marked {
-            edit::mark_congestion(self.pool.bytes_mut(&frame), &label);
+        let mut leaf = label.leaf;
+        if !self.enforcers[port].is_idle() {
+            match self.judge(now, &frame, &label) {
+                Some(queue) => leaf = queue,
+                None => return self.lose(frame, &label, Reason::OverShare),
+            }
         }
-        let (side, own) = (label.side, label.leaf);
-        if self.join(now, leaf, frame, label) && is_marked {
-            self.ledger.marked(side, own, bytes);
-        }
-    }
-
-    /// A frame joins the queue of `leaf`; whether it was taken.
-    #[inline]
-    fn join(&mut self, now: Instant, leaf: u32, frame: Frame, label: Label) -> bool {
-        let bytes = frame.len();
-        match self.trees[label.side.other() as usize].push_into(now, leaf, frame, label) {
+        match self.trees[port].push_into(now, leaf, frame, label) {
             Ok(victim) => {
                 self.ledger.judged(label.side, label.leaf, bytes, Verdict::Hold);
                 if let Some((victim, reason)) = victim {
@@ -116,12 +92,35 @@ impl Engine {
                     self.ledger.let_down(side, leaf, victim.frame.len(), reason);
                     self.pool.give(victim.frame);
                 }
-                true
             }
-            Err((frame, reason)) => {
-                self.lose(frame, &label, reason);
-                false
+            Err((frame, reason)) => self.refuse(frame, &label, reason),
+        }
+    }
+
+    /// A frame found no place in its queue: if it was marked, the mark goes with it.
+    #[cold]
+    fn refuse(&mut self, frame: Frame, label: &Label, reason: Reason) {
+        if self.enforcers[label.side.other() as usize].has_marked() {
+            self.ledger.mark_lost(label.side, label.leaf, frame.len());
+        }
+        self.lose(frame, label, reason);
+    }
+
+    /// The leaf of the tree that a frame may join where classes have no queues of their own.
+    #[inline(never)]
+    fn judge(&mut self, now: Instant, frame: &Frame, label: &Label) -> Option<u32> {
+        let port = label.side.other() as usize;
+        let tree = &self.trees[port];
+        let cost = tree.link().cost(frame.len(), label.net_at);
+        let waiting = |leaf| tree.waiting_in(leaf);
+        match self.enforcers[port].judge(now, label, cost, waiting) {
+            Ruling::Queue(leaf) => Some(leaf),
+            Ruling::Mark(leaf) => {
+                edit::mark_congestion(self.pool.bytes_mut(frame), label);
+                self.ledger.marked(label.side, label.leaf, frame.len());
+                Some(leaf)
             }
+            Ruling::Drop => None,
         }
     }
 
