@@ -2,8 +2,8 @@
 //! up (deficit round robin, Shreedhar and Varghese 1995). A member that just began to send goes
 //! before those that have been sending for longer, for one credit (as in FQ-CoDel, RFC 8290). One
 //! that fell silent with credit left stays for a round, and is again among those that just began
-//! when its next frame comes, if what is left of the credit covers that: whoever sends less than its
-//! part in a round waits for others that began or came back, a credit each at most, and not for
+//! when its next frame comes, if what is left of the credit covers that: whoever sends less than
+//! its part in a round waits for others that began or came back, a credit each at most, and not for
 //! those that have been sending all along. A frame that is not covered waits for the round, as the
 //! credit of the next one is not touched before that has come; else one that always has a single
 //! frame waiting would go first for ever.

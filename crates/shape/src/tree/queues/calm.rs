@@ -1,7 +1,7 @@
 //! Calls and whoever types are protected with no rule written. They cannot wait, and send no faster
 //! when they may: small frames at a low rate. As long as a connection keeps to that, its frames go
-//! before the others and cost it no credit. All of them together may take as many bytes of a leaf as
-//! large frames do; what is more, of a connection or of all, is like everything else. So a flood
+//! before the others and cost it no credit. All of them together may take as many bytes of a leaf
+//! as large frames do; what is more, of a connection or of all, is like everything else. So a flood
 //! gains the rate of a call and no more, and n bulk connections among m in all keep n / (n + m) of
 //! the leaf, whatever the calls want: as much as they send goes first, and of what is left they
 //! have their turns, n of m.
