@@ -172,7 +172,7 @@ impl Ahab {
             }
             let capacity = self.slices[at].capacity;
             let (from, to) = (from as usize, to as usize);
-            let level = level::find(capacity, (from..to).map(|child| self.kid(child)));
+            let level = level::find(capacity, &(from..to).map(|child| self.kid(child)));
             let sum = (from..to).fold(0_u64, |sum, child| sum.saturating_add(self.kid(child).most));
             let spare = capacity.saturating_sub(sum);
             for child in from..to {

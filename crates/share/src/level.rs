@@ -48,18 +48,23 @@ fn part(weight: u32, level: u64) -> u64 {
 }
 
 /// Finds it, with what each child has in whole units.
-pub(crate) fn find(budget: u64, kids: impl Iterator<Item = Kid> + Clone) -> Level {
+pub(crate) fn find(budget: u64, kids: &(impl Iterator<Item = Kid> + Clone)) -> Level {
     search(budget, 0, !((1 << POINT) - 1), kids)
 }
 
 /// The same from where it was, which is near, and in whole units for the sum alone: where all
 /// children rise by a unit at the same level, the sum has steps that Newton cannot see.
-pub(crate) fn follow(budget: u64, was: u64, kids: impl Iterator<Item = Kid> + Clone) -> Level {
+pub(crate) fn follow(budget: u64, was: u64, kids: &(impl Iterator<Item = Kid> + Clone)) -> Level {
     search(budget, was, u128::MAX, kids)
 }
 
 /// `start`: where to begin, or zero; `grain`: the bits of a part that count, in 2^-16.
-fn search(budget: u64, start: u64, grain: u128, kids: impl Iterator<Item = Kid> + Clone) -> Level {
+fn search(
+    budget: u64,
+    start: u64,
+    grain: u128,
+    kids: &(impl Iterator<Item = Kid> + Clone),
+) -> Level {
     let (mut most, mut least, mut weight) = (0_u64, 0_u64, 0_u64);
     for kid in kids.clone() {
         most = most.saturating_add(kid.most);
@@ -115,7 +120,7 @@ mod tests {
             let (least, most, weight) = kids[at];
             Kid { least: least.min(most), most, weight }
         };
-        let level = find(budget, (0..kids.len()).map(kid));
+        let level = find(budget, &(0..kids.len()).map(kid));
         let share = |at| level.entitle(budget, kid(at), kids[at].0, u64::MAX).min(kids[at].1);
         (0..kids.len()).map(share).collect()
     }
@@ -134,11 +139,14 @@ mod tests {
     #[test]
     fn many_alike_are_followed_from_both_sides() {
         // half of them want more than their part: their parts rise all at once, a unit each
-        let kid =
-            |at: usize| Kid { least: 0, most: if at % 2 == 0 { 900 } else { 5_000 }, weight: 1 };
+        let kid = |at: usize| Kid {
+            least: 0,
+            most: if at.is_multiple_of(2) { 900 } else { 5_000 },
+            weight: 1,
+        };
         let budget = 2_048 * 900 + 2_048 * 1_500 + 7;
         for was in [0, 1, 1_400 << POINT, 1_501 << POINT, 4_000 << POINT, u64::MAX >> 3] {
-            let level = follow(budget, was, (0..4_096).map(kid));
+            let level = follow(budget, was, &(0..4_096).map(kid));
             assert_eq!(level, Level::At((1_500 << POINT) + (7 << POINT) / 2_048), "{was}");
         }
     }

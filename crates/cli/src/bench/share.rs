@@ -1,8 +1,8 @@
 //! Who may have how much, measured: an allocator alone, with packets of 1024 bytes whose leaf is
 //! drawn uniformly, on a link that is offered half as much again as it carries. `packet`: each
 //! packet moves the shares. `published`: a core counts and passes its part; what computing the
-//! shares costs is apart, since it happens every 2 ms whatever the packets: for the leaves that have
-//! sent something since, which are all if there are few.
+//! shares costs is apart, since it happens every 2 ms whatever the packets, for the leaves that
+//! count.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -13,6 +13,7 @@ use weir_share::{ahab, hsdba};
 use weir_units::{Instant, Rate, Span};
 
 use super::{Figures, Json, per, timed, within};
+use crate::out::problem;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -66,11 +67,10 @@ const PERIOD: Span = Span::from_ms(2);
 
 pub(crate) fn run(args: &Args) -> ExitCode {
     if args.form == Form::Published && settling(args.profile).is_none() {
-        eprintln!(
-            "error: \"hsdba-printed\" has no published form: as printed each level drops by dice, \
-             packet by packet; take \"--profile hsdba\""
+        return problem(
+            "\"hsdba-printed\" has no published form: as printed each level drops by dice, packet \
+             by packet; take \"--profile hsdba\"",
         );
-        return ExitCode::FAILURE;
     }
     let mut bench = Bench::new(args);
     let mut names = vec!["ns_per_packet", "bytes_per_leaf", "passed"];

@@ -35,9 +35,9 @@ impl Stage {
 }
 
 impl Published {
-    /// The same as `publish`, a part of it: stops when it has looked at `looks` leaves and nodes, or a
-    /// few more, and goes on there next time. Whether the round is over. The children of one node are
-    /// always looked at together.
+    /// A part of what `publish` does: stops when it has looked at `looks` leaves and nodes, or a
+    /// few more, and goes on there next time. Whether the round is over. The children of one node
+    /// are always looked at together.
     pub fn publish_some(&mut self, now: Instant, cores: &mut [Core], looks: u32) -> bool {
         let mut left = i64::from(looks);
         while left > 0 {

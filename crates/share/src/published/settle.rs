@@ -104,7 +104,7 @@ impl Published {
 
     fn exact(&self, node: &Inner) -> u64 {
         let was = if node.level >= SHORT { 0 } else { node.level };
-        match level::follow(node.budget, was, self.kids(node)) {
+        match level::follow(node.budget, was, &self.kids(node)) {
             Level::Open => OPEN,
             Level::Short(_) => SHORT,
             Level::At(level) => level,
