@@ -5,7 +5,8 @@
 use crate::{Done, count, near, peers, shell};
 
 /// What `weir bench` can measure.
-const KNOWN: [&str; 7] = ["classify", "condition", "lab", "police", "policy", "sched", "share"];
+const KNOWN: [&str; 8] =
+    ["classify", "condition", "enforce", "lab", "police", "policy", "sched", "share"];
 
 pub(crate) fn run(arguments: &[String]) -> Done {
     if arguments.first().is_some_and(|a| a == "--count") {

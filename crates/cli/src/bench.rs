@@ -4,6 +4,7 @@
 
 mod classify;
 mod condition;
+mod enforce;
 mod lab;
 mod police;
 mod policy;
@@ -39,6 +40,8 @@ enum What {
     Police(police::Args),
     /// Who may have how much: the allocators without queues
     Share(share::Args),
+    /// Holding a link to its shares: the whole engine, beside the same classes with queues
+    Enforce(enforce::Args),
     /// Reading and checking a policy with its table of subscribers
     Policy(policy::Args),
     /// The laboratory: how much faster than life, and frames a second
@@ -52,6 +55,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         What::Sched(args) => sched::run(args),
         What::Police(args) => police::run(args),
         What::Share(args) => share::run(args),
+        What::Enforce(args) => enforce::run(args),
         What::Policy(args) => policy::run(args),
         What::Lab(args) => lab::run(args),
     }

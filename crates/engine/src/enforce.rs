@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use weir_packet::Label;
-use weir_share::{Behind, Fate, Hsdba, Options, Place, Weir, hsdba};
+use weir_share::{Behind, Fate, Hsdba, Options, Place, Places, Weir, hsdba};
 use weir_units::{Bytes, Instant, Rate};
 
 use crate::allocate::{Held, LAWS, Law, Spec, Tree};
@@ -226,7 +226,7 @@ impl Edit {
             for &(number, node) in &tree.leaves {
                 seats[number as usize].places[at] = places.leaf(node).unwrap_or(NONE);
             }
-            if let Some((_, old_places)) = made(law, before) {
+            if let Ok(old_places) = Places::new(&before.nodes) {
                 edit.kept[at] = kept(before, &old_places, tree, &places);
             }
         }
@@ -245,7 +245,7 @@ impl Edit {
 }
 
 /// The allocator of a tree; none for one without nodes. A plan is never larger than a tree may be.
-fn made(law: Law, tree: &Tree) -> Option<(Allocator, weir_share::Places)> {
+fn made(law: Law, tree: &Tree) -> Option<(Allocator, Places)> {
     match law {
         Law::Weir => {
             let (weir, places) = Weir::new(&tree.nodes, Options::TCP).ok()?;
@@ -264,18 +264,13 @@ fn made(law: Law, tree: &Tree) -> Option<(Allocator, weir_share::Places)> {
 /// The number of the node that limits a share, by what its allocator was told.
 pub(crate) fn limiter(spec: &Spec, share: &Share) -> Option<u32> {
     let tree = &spec.trees[share.law as usize];
-    let (_, places) = made(share.law, tree)?;
+    let places = Places::new(&tree.nodes).ok()?;
     let at = places.iter().position(|place| place == share.by)?;
     tree.numbers.get(at).copied()
 }
 
 /// Nodes that are in both trees, by their numbers in the engine.
-fn kept(
-    old: &Tree,
-    old_places: &weir_share::Places,
-    new: &Tree,
-    places: &weir_share::Places,
-) -> Vec<(Place, Place)> {
+fn kept(old: &Tree, old_places: &Places, new: &Tree, places: &Places) -> Vec<(Place, Place)> {
     let before: BTreeMap<u32, Place> = old.numbers.iter().copied().zip(old_places.iter()).collect();
     let both = new.numbers.iter().zip(places.iter());
     both.filter_map(|(number, to)| Some((*before.get(number)?, to))).collect()

@@ -37,11 +37,11 @@ impl Default for Options {
 const EPOCH: u32 = 20;
 
 #[derive(Clone, Copy, Debug)]
-struct Slice {
-    threshold: u64,
+pub(crate) struct Slice {
+    pub(crate) threshold: u64,
     capacity: u64,
     /// What passes under a lower, this and a higher threshold, and what comes.
-    passed: [u64; 3],
+    pub(crate) passed: [u64; 3],
     demand: u64,
     last: u64,
     epoch: u64,
@@ -75,14 +75,7 @@ impl Ahab {
     pub fn new(nodes: &[Node], options: Options) -> Result<(Ahab, Places), Unfit> {
         let (tree, places) = Plain::new(nodes)?;
         let capacity = tree.capacity();
-        let slice = Slice {
-            threshold: capacity.max(1),
-            capacity,
-            passed: [0; 3],
-            demand: 0,
-            last: 0,
-            epoch: 0,
-        };
+        let slice = Slice::new(capacity.max(1), capacity);
         let mut children = vec![[0; 2]; tree.inner.len()];
         for (at, terms) in (0_u32..).zip(&tree.inner).skip(1) {
             let range = &mut children[terms.parent as usize];
@@ -179,7 +172,7 @@ impl Ahab {
             }
             let capacity = self.slices[at].capacity;
             let (from, to) = (from as usize, to as usize);
-            let level = level::find(capacity, to - from, |child| self.kid(from + child));
+            let level = level::find(capacity, &(from..to).map(|child| self.kid(child)));
             let sum = (from..to).fold(0_u64, |sum, child| sum.saturating_add(self.kid(child).most));
             let spare = capacity.saturating_sub(sum);
             for child in from..to {
@@ -196,17 +189,21 @@ impl Ahab {
 }
 
 impl Slice {
+    pub(crate) fn new(threshold: u64, capacity: u64) -> Slice {
+        Slice { threshold, capacity, passed: [0; 3], demand: 0, last: 0, epoch: 0 }
+    }
+
     fn step(&self, nearness: u32) -> u64 {
         1_u64 << bits(self.threshold).saturating_sub(1 + nearness)
     }
 
-    fn thresholds(&self, nearness: u32) -> [u64; 3] {
+    pub(crate) fn thresholds(&self, nearness: u32) -> [u64; 3] {
         let step = self.step(nearness);
         [self.threshold.saturating_sub(step), self.threshold, self.threshold.saturating_add(step)]
     }
 
     /// Moves the threshold to where, by what the three pass, the capacity is.
-    fn adjust(&mut self, nearness: u32, most: u64) {
+    pub(crate) fn adjust(&mut self, nearness: u32, most: u64) {
         let [low, this, high] = self.passed;
         let [lower, threshold, higher] = self.thresholds(nearness);
         let step = u128::from(self.step(nearness));

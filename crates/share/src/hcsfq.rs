@@ -12,9 +12,9 @@ use crate::scale::{LONGEST, bits, narrow, rate};
 use crate::tree::{Node, Place, Places, Unfit};
 
 #[derive(Clone, Copy, Debug)]
-struct Fair {
+pub(crate) struct Fair {
     arrived: u64,
-    accepted: u64,
+    pub(crate) accepted: u64,
     arrived_at: u64,
     accepted_at: u64,
     /// The fair rate of a unit of weight.
@@ -51,18 +51,7 @@ impl Hcsfq {
     pub fn new(nodes: &[Node], constant: Span, seed: u64) -> Result<(Hcsfq, Places), Unfit> {
         let (tree, places) = Plain::new(nodes)?;
         let capacity = tree.capacity();
-        let fair = Fair {
-            arrived: 0,
-            accepted: 0,
-            arrived_at: 0,
-            accepted_at: 0,
-            fair: capacity,
-            capacity,
-            is_congested: false,
-            since: 0,
-            largest: 0,
-        };
-        let inner = vec![fair; tree.inner.len()];
+        let inner = vec![Fair::new(capacity); tree.inner.len()];
         let leaves = vec![Flow::default(); tree.leaves.len()];
         let ns = constant.ns();
         // the nearer of the powers of two around it
@@ -141,6 +130,29 @@ impl Hcsfq {
 }
 
 impl Fair {
+    pub(crate) fn new(capacity: u64) -> Fair {
+        Fair {
+            arrived: 0,
+            accepted: 0,
+            arrived_at: 0,
+            accepted_at: 0,
+            fair: capacity,
+            capacity,
+            is_congested: false,
+            since: 0,
+            largest: 0,
+        }
+    }
+
+    /// The fair rate after a round in which so much arrived, and what `accepted` says was accepted;
+    /// `largest`: of the children, by weight. Time is counted in rounds.
+    pub(crate) fn round(&mut self, arrived: u64, capacity: u64, largest: u64) -> u64 {
+        (self.arrived, self.capacity, self.largest) = (arrived, capacity, largest);
+        self.arrived_at += 1;
+        self.adjust(self.arrived_at, 0, 0);
+        self.fair
+    }
+
     /// Moves the fair rate: by what is accepted where there is too much, to the largest of the
     /// children where there is not.
     fn adjust(&mut self, now: u64, window: u64, child: u64) {

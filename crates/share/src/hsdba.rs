@@ -3,12 +3,17 @@
 //! says, so that this can be seen, and `Reading::Corrected` what it must mean:
 //!
 //! - a packet is dropped when the random number is *below* the probability;
-//! - a rate is compared with weight times level, and with the peak;
+//! - a rate is compared with weight times level, and counts as no more than the peak;
 //! - only leaves drop: what several levels drop multiplies;
 //! - the satisfied are summed exactly, each with what it last added, not by one average for all;
 //! - a node has its part of the level, not what it was measured to send;
 //! - nobody unsatisfied: no limit if all fits, else the even split, below which no level falls;
 //! - who is silent counts no longer at its parent, but keeps its rate and its place.
+//!
+//! The paper's guarantees are weights. Here they may also be rates: a child has the larger of its
+//! guarantee and its part of the level, counts with its guarantee while that is the larger, and
+//! guarantees above what there is are scaled down to it. There is no even split to
+//! hold on to then, and a step may swing, so it goes half the way.
 
 use weir_units::{Instant, Rate, Span};
 
@@ -71,13 +76,24 @@ struct Known {
     /// What it adds to the satisfied of its parent.
     adds: u64,
     is_active: bool,
-    is_satisfied: bool,
+    standing: Standing,
     len: u32,
+}
+
+/// How a child stands to the level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Standing {
+    #[default]
+    Unsatisfied,
+    /// Wants more than its guarantee, which is more than its part.
+    Kept,
+    Satisfied,
 }
 
 /// What a parent keeps.
 #[derive(Clone, Copy, Debug)]
-struct Sums {
+pub(crate) struct Sums {
+    /// What the satisfied send, and what those have that have only their guarantee.
     satisfied: u64,
     unsatisfied: u64,
     active: u64,
@@ -85,6 +101,10 @@ struct Sums {
     level: u64,
     /// When the average of the satisfied was last told, as printed.
     last: u64,
+    /// Weight of those that have only their guarantee.
+    kept: u64,
+    /// Whether a child has a guarantee.
+    keeps: bool,
 }
 
 /// The allocator.
@@ -114,8 +134,10 @@ impl Hsdba {
         let (mut inner, mut leaves) =
             (vec![Known::default(); tree.inner.len()], vec![Known::default(); tree.leaves.len()]);
         let level = if options.reading == Reading::Printed { 0 } else { u64::MAX };
-        let none = Sums { satisfied: 0, unsatisfied: 0, active: 0, level, last: 0 };
-        let mut sums = vec![none; tree.inner.len()];
+        let mut sums = vec![Sums::new(level); tree.inner.len()];
+        for terms in tree.inner.iter().skip(1).chain(&tree.leaves) {
+            sums[terms.parent as usize].keeps |= terms.floor > 0;
+        }
         if options.reading == Reading::Printed {
             // all begin unsatisfied, and count
             for terms in tree.inner.iter().skip(1).chain(&tree.leaves) {
@@ -156,7 +178,7 @@ impl Hsdba {
         }
         let known = &self.leaves[leaf as usize];
         let rate = known.window.rate;
-        if !known.is_satisfied && rate > share && !self.dice.falls(share, rate) {
+        if rate > share && !self.dice.falls(share, rate) {
             return Fate::Drop { by };
         }
         Fate::Pass
@@ -204,7 +226,8 @@ impl Hsdba {
                 && let Some(&was) = old.leaves.get(from as usize)
                 && let Some(known) = self.leaves.get_mut(to as usize)
             {
-                *known = Known { is_active: false, is_satisfied: false, adds: 0, ..was };
+                let standing = Standing::default();
+                *known = Known { is_active: false, standing, adds: 0, ..was };
             }
         }
     }
@@ -266,7 +289,7 @@ impl Hsdba {
         if known.is_active {
             return;
         }
-        (known.is_active, known.is_satisfied, known.adds) = (true, false, 0);
+        (known.is_active, known.standing, known.adds) = (true, Standing::Unsatisfied, 0);
         let terms = self.terms(place);
         let sums = &mut self.sums[terms.parent as usize];
         sums.unsatisfied += u64::from(terms.weight);
@@ -285,35 +308,118 @@ impl Hsdba {
     /// What a child may have by the level as it is.
     fn entitled(&self, parent: u32, child: Place, budget: u64) -> u64 {
         let terms = self.terms(child);
-        let level = self.sums[parent as usize].level;
-        part(terms.weight, level).min(terms.peak).min(budget)
+        let sums = &self.sums[parent as usize];
+        let mut share = part(terms.weight, sums.level).max(terms.floor);
+        if sums.keeps && sums.level == 0 && sums.satisfied > budget {
+            // only guarantees, and these are more than there is
+            let adds = match child {
+                Place::Inner(at) => self.inner[at as usize].adds,
+                Place::Leaf(at) => self.leaves[at as usize].adds,
+            };
+            let wide = u128::from(adds.min(terms.floor)) * u128::from(budget);
+            share = narrow(wide / u128::from(sums.satisfied));
+        }
+        share.min(terms.peak).min(budget)
     }
 
-    /// Whether a child is satisfied, and the level that follows.
+    /// How a child stands to the level, and the level that follows.
     fn judge(&mut self, parent: u32, child: Place, share: u64, budget: u64) {
-        let weight = u64::from(self.terms(child).weight);
+        let terms = self.terms(child);
+        let sums = self.sums[parent as usize];
         let known = self.known(child);
-        let rate = known.window.rate;
-        let (was, is) = (known.is_satisfied, rate <= share);
-        let adds = if is { rate } else { 0 };
+        let rate = known.window.rate.min(terms.peak);
+        let is = if rate <= share {
+            Standing::Satisfied
+        } else if part(terms.weight, sums.level) < terms.floor {
+            Standing::Kept
+        } else {
+            Standing::Unsatisfied
+        };
+        let adds = match is {
+            Standing::Satisfied => rate,
+            Standing::Kept => rate.min(terms.floor),
+            Standing::Unsatisfied => 0,
+        };
         let before = std::mem::replace(&mut known.adds, adds);
-        known.is_satisfied = is;
+        let was = std::mem::replace(&mut known.standing, is);
         let sums = &mut self.sums[parent as usize];
         sums.satisfied = sums.satisfied - before + adds;
-        match (was, is) {
-            (true, false) => sums.unsatisfied += weight,
-            (false, true) => sums.unsatisfied -= weight,
-            _ => {}
+        if was != is {
+            sums.weigh(was, false, terms.weight);
+            sums.weigh(is, true, terms.weight);
         }
-        let even = narrow((u128::from(budget) << 16) / u128::from(sums.active.max(1)));
-        sums.level = if sums.unsatisfied > 0 {
-            let rest = u128::from(budget.saturating_sub(sums.satisfied)) << 16;
-            narrow(rest / u128::from(sums.unsatisfied)).max(even)
-        } else if sums.satisfied <= budget {
+        sums.level = sums.next(budget);
+    }
+}
+
+impl Sums {
+    pub(crate) fn new(level: u64) -> Sums {
+        let (satisfied, unsatisfied, active, kept) = (0, 0, 0, 0);
+        Sums { satisfied, unsatisfied, active, level, last: 0, kept, keeps: false }
+    }
+
+    /// Counts a child that wants `most` and has `least` in any case.
+    pub(crate) fn add(&mut self, most: u64, least: u64, weight: u32, budget: u64) {
+        let own = part(weight, self.level);
+        self.active += u64::from(weight);
+        self.keeps |= least > 0;
+        let (standing, adds) = if most <= own.max(least).min(budget) {
+            (Standing::Satisfied, most)
+        } else if own < least {
+            (Standing::Kept, least)
+        } else {
+            (Standing::Unsatisfied, 0)
+        };
+        self.satisfied = self.satisfied.saturating_add(adds);
+        self.weigh(standing, true, weight);
+    }
+
+    /// A child of this standing counts, or no longer.
+    fn weigh(&mut self, standing: Standing, counts: bool, weight: u32) {
+        let sum = match standing {
+            Standing::Unsatisfied => &mut self.unsatisfied,
+            Standing::Kept => &mut self.kept,
+            Standing::Satisfied => return,
+        };
+        let weight = u64::from(weight);
+        *sum = if counts { *sum + weight } else { *sum - weight };
+    }
+
+    /// The level that follows.
+    pub(crate) fn next(&self, budget: u64) -> u64 {
+        let even = narrow((u128::from(budget) << 16) / u128::from(self.active.max(1)));
+        if self.keeps {
+            self.approach(budget, even)
+        } else if self.unsatisfied > 0 {
+            self.rest(budget).max(even)
+        } else if self.satisfied <= budget {
             u64::MAX
         } else {
             even
+        }
+    }
+
+    /// What the unsatisfied have each by weight.
+    fn rest(&self, budget: u64) -> u64 {
+        let rest = u128::from(budget.saturating_sub(self.satisfied)) << 16;
+        narrow(rest / u128::from(self.unsatisfied.max(1)))
+    }
+
+    /// The level that follows where there are guarantees.
+    fn approach(&self, budget: u64, even: u64) -> u64 {
+        if self.unsatisfied == 0 && self.kept == 0 && self.satisfied <= budget {
+            return u64::MAX;
+        }
+        let old = if self.level == u64::MAX { even } else { self.level };
+        let goal = if self.satisfied >= budget {
+            // too high for the satisfied; where guarantees alone are too much, zero
+            old / 2
+        } else if self.unsatisfied == 0 {
+            old.saturating_mul(2).max(even / 1_024 + 1)
+        } else {
+            self.rest(budget)
         };
+        old.midpoint(goal)
     }
 }
 
@@ -366,14 +472,12 @@ impl Hsdba {
             return;
         }
         known.is_active = false;
-        let (is_satisfied, adds) = (known.is_satisfied, std::mem::take(&mut known.adds));
-        known.is_satisfied = false;
+        let (standing, adds) =
+            (std::mem::take(&mut known.standing), std::mem::take(&mut known.adds));
         let sums = &mut self.sums[terms.parent as usize];
         sums.active -= u64::from(terms.weight);
         sums.satisfied -= adds;
-        if !is_satisfied {
-            sums.unsatisfied -= u64::from(terms.weight);
-        }
+        sums.weigh(standing, false, terms.weight);
         if sums.active == 0 && terms.parent != 0 {
             self.rest(Place::Inner(terms.parent));
         }
@@ -403,8 +507,8 @@ impl Hsdba {
             known.last = known.last.max(now);
             known.window.rate = follow(known.window.rate, len, gap, PERIOD);
             let rate = known.window.rate;
-            let (was, is) = (known.is_satisfied, level >> 16 > rate);
-            known.is_satisfied = is;
+            let (was, is) = (known.standing == Standing::Satisfied, level >> 16 > rate);
+            known.standing = if is { Standing::Satisfied } else { Standing::Unsatisfied };
             // rand > P is as likely as not P
             if !is && self.dice.falls(share.min(rate), rate) {
                 fate = Fate::Drop { by: Place::Inner(parent) };

@@ -47,10 +47,26 @@ fn part(weight: u32, level: u64) -> u64 {
     narrow((u128::from(weight) * u128::from(level)) >> POINT)
 }
 
-/// Finds it for `count` children.
-pub(crate) fn find(budget: u64, count: usize, kid: impl Fn(usize) -> Kid) -> Level {
+/// Finds it, with what each child has in whole units.
+pub(crate) fn find(budget: u64, kids: &(impl Iterator<Item = Kid> + Clone)) -> Level {
+    search(budget, 0, !((1 << POINT) - 1), kids)
+}
+
+/// The same from where it was, which is near, and in whole units for the sum alone: where all
+/// children rise by a unit at the same level, the sum has steps that Newton cannot see.
+pub(crate) fn follow(budget: u64, was: u64, kids: &(impl Iterator<Item = Kid> + Clone)) -> Level {
+    search(budget, was, u128::MAX, kids)
+}
+
+/// `start`: where to begin, or zero; `grain`: the bits of a part that count, in 2^-16.
+fn search(
+    budget: u64,
+    start: u64,
+    grain: u128,
+    kids: &(impl Iterator<Item = Kid> + Clone),
+) -> Level {
     let (mut most, mut least, mut weight) = (0_u64, 0_u64, 0_u64);
-    for kid in (0..count).map(&kid) {
+    for kid in kids.clone() {
         most = most.saturating_add(kid.most);
         least = least.saturating_add(kid.least);
         weight += if kid.most > 0 { u64::from(kid.weight) } else { 0 };
@@ -61,21 +77,24 @@ pub(crate) fn find(budget: u64, count: usize, kid: impl Fn(usize) -> Kid) -> Lev
     if least >= budget {
         return Level::Short(least);
     }
-    let (mut low, mut high) = (0_u128, u128::from(budget) << POINT);
-    let mut level = high / u128::from(weight.max(1));
+    let goal = u128::from(budget) << POINT;
+    let (mut low, mut high) = (0_u128, goal);
+    let even = high / u128::from(weight.max(1));
+    let mut level = if start == 0 { even } else { u128::from(start).clamp(1, high - 1) };
     // each round halves what is left at the latest in the second next
     for _ in 0..128 {
         if high - low <= 1 {
             break;
         }
-        let (mut sum, mut slope) = (0_u64, 0_u64);
-        for kid in (0..count).map(&kid) {
-            let part = part(kid.weight, narrow(level));
-            sum = sum.saturating_add(part.clamp(kid.least, kid.most));
-            slope += u64::from(kid.weight) * u64::from(kid.least < part && part < kid.most);
+        let (mut sum, mut slope) = (0_u128, 0_u64);
+        for kid in kids.clone() {
+            let part = (u128::from(kid.weight) * level) & grain;
+            let (least, most) = (u128::from(kid.least) << POINT, u128::from(kid.most) << POINT);
+            sum += part.clamp(least, most);
+            slope += u64::from(kid.weight) * u64::from(least < part && part < most);
         }
-        let step = (u128::from(budget.abs_diff(sum)) << POINT) / u128::from(slope.max(1));
-        if sum <= budget {
+        let step = goal.abs_diff(sum) / u128::from(slope.max(1));
+        if sum <= goal {
             low = level;
             if step <= 1 {
                 break;
@@ -101,7 +120,7 @@ mod tests {
             let (least, most, weight) = kids[at];
             Kid { least: least.min(most), most, weight }
         };
-        let level = find(budget, kids.len(), kid);
+        let level = find(budget, &(0..kids.len()).map(kid));
         let share = |at| level.entitle(budget, kid(at), kids[at].0, u64::MAX).min(kids[at].1);
         (0..kids.len()).map(share).collect()
     }
@@ -115,6 +134,21 @@ mod tests {
         near(shares(100, &[(60, 100, 1), (0, 100, 1), (0, 100, 3)]), [60, 10, 30]);
         near(shares(100, &[(150, 500, 1), (50, 500, 1), (0, 500, 1)]), [75, 25, 0]);
         near(shares(100, &[(0, 10, 1), (0, 20, 1), (0, 30, 1)]), [10, 20, 30]);
+    }
+
+    #[test]
+    fn many_alike_are_followed_from_both_sides() {
+        // half of them want more than their part: their parts rise all at once, a unit each
+        let kid = |at: usize| Kid {
+            least: 0,
+            most: if at.is_multiple_of(2) { 900 } else { 5_000 },
+            weight: 1,
+        };
+        let budget = 2_048 * 900 + 2_048 * 1_500 + 7;
+        for was in [0, 1, 1_400 << POINT, 1_501 << POINT, 4_000 << POINT, u64::MAX >> 3] {
+            let level = follow(budget, was, &(0..4_096).map(kid));
+            assert_eq!(level, Level::At((1_500 << POINT) + (7 << POINT) / 2_048), "{was}");
+        }
     }
 
     #[test]

@@ -22,6 +22,6 @@ pub use allocator::{Allocator, Law};
 pub use fate::Fate;
 pub use hcsfq::Hcsfq;
 pub use hsdba::Hsdba;
-pub use published::{Core, Published};
+pub use published::{Core, Published, Settling};
 pub use tree::{LINK, Node, Place, Places, Unfit};
 pub use weir::{Behind, Event, Gone, Options, Weir};

@@ -136,7 +136,7 @@ impl Members {
             Kid { least: 0, most, weight: offered.weight.max(1) }
         };
         let level = match self.rule {
-            Rule::MaxMin => level::find(rest, self.members.len(), kid),
+            Rule::MaxMin => level::find(rest, &(0..self.members.len()).map(kid)),
             Rule::Equal | Rule::Pba => Level::Open,
         };
         let kids = (0..self.members.len()).map(kid);

@@ -14,6 +14,7 @@ pub(crate) const PATH: usize = limits::TREE_DEPTH + 1;
 pub(crate) struct Terms {
     pub(crate) parent: u32,
     pub(crate) weight: u32,
+    pub(crate) floor: u64,
     pub(crate) peak: u64,
 }
 
@@ -32,7 +33,8 @@ impl Plain {
         let terms = |&at: &u32| {
             let node = &nodes[at as usize];
             let weight = node.weight.clamp(1, limits::SHARE_WEIGHT);
-            Terms { parent: layout.parent(nodes, at), weight, peak: units(node.peak) }
+            let (floor, peak) = (units(node.floor), units(node.peak));
+            Terms { parent: layout.parent(nodes, at), weight, floor, peak }
         };
         let inner = layout.inner.iter().map(terms).collect();
         let leaves = layout.leaves.iter().map(terms).collect();

@@ -1,19 +1,30 @@
-//! The same law for many at once: cores, boxes, the kernel. Each core counts the bytes of its
+//! The form for many at once: cores, boxes, the kernel. Each core counts the bytes of its
 //! leaves and passes the part of them that was published last; every few milliseconds somebody sums
-//! the counters, computes all shares exactly, and publishes anew. Between two such moments nobody
+//! the counters, computes all shares, and publishes anew. Between two such moments nobody
 //! waits for anybody.
 //!
 //! A core passes its part by carrying what was rounded from packet to packet, so all cores together
 //! are right to a packet each, however the packets are spread over them. The price is one period: a
 //! newcomer is not limited before its first is over, and who sends more than in the last has the
 //! same part of more.
+//!
+//! A round looks at who has sent something and at the nodes above those whose demand is another
+//! than before (`round`); how the level of a node follows is the law's (`Settling`).
+
+mod marks;
+mod round;
+mod settle;
 
 use weir_units::{Instant, Rate, limits};
 
 use crate::fate::Fate;
-use crate::level::{self, Kid, Level};
-use crate::scale::{CREDIT, LONGEST, MOST, Packed, bits, narrow, rate, units};
+use crate::level::{Kid, Level};
+use crate::scale::{CREDIT, LONGEST, MOST, Packed, narrow, rate, units};
 use crate::tree::{Layout, Node, Place, Places, Unfit, number};
+use marks::Marks;
+use round::Stage;
+use settle::Rule;
+pub use settle::Settling;
 
 /// Bits behind the point of a part.
 const PART: u32 = 24;
@@ -35,15 +46,22 @@ struct Cell {
 
 /// The counters of one core, and what was published for it.
 #[derive(Clone, Debug)]
-pub struct Core(Vec<Cell>);
+pub struct Core {
+    cells: Box<[Cell]>,
+    /// Whose counters are not zero.
+    counted: Marks,
+}
 
 impl Core {
     /// A packet of a leaf.
     pub fn packet(&mut self, leaf: u32, len: u32) -> Fate {
-        let Some(cell) = self.0.get_mut(leaf as usize) else {
+        let Some(cell) = self.cells.get_mut(leaf as usize) else {
             return Fate::Drop { by: Place::Inner(0) };
         };
-        let len = len.min(LONGEST);
+        let len = len.clamp(1, LONGEST);
+        if cell.bytes == 0 {
+            self.counted.set(leaf);
+        }
         cell.bytes = cell.bytes.saturating_add(len);
         let whole = i64::from(len) << PART;
         let carried = cell.carried + i64::from(len) * i64::from(cell.part);
@@ -55,7 +73,7 @@ impl Core {
     /// Bytes that it keeps.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        size_of_val(self.0.as_slice())
+        size_of_val(&*self.cells) + self.counted.bytes()
     }
 }
 
@@ -63,12 +81,22 @@ impl Core {
 #[derive(Clone, Copy, Debug)]
 struct Inner {
     terms: Terms,
+    /// What its children want.
+    wants: u64,
+    /// What its parent knows that it wants.
     demand: u64,
     budget: u64,
+    /// What a unit of weight has, in 2^-16; `OPEN` or `SHORT`.
+    level: u64,
     /// Its children: those with children, and leaves, from and up to where.
     inner: [u32; 2],
     leaves: [u32; 2],
 }
+
+/// There is enough for all.
+const OPEN: u64 = u64::MAX;
+/// Guarantees are more than there is.
+const SHORT: u64 = u64::MAX - 1;
 
 #[derive(Clone, Copy, Debug)]
 struct Terms {
@@ -90,85 +118,99 @@ struct Leaf {
 /// Sums counters and publishes shares.
 #[derive(Debug)]
 pub struct Published {
-    inner: Vec<Inner>,
-    leaves: Vec<Leaf>,
-    last: u64,
+    inner: Box<[Inner]>,
+    leaves: Box<[Leaf]>,
+    rule: Rule,
+    /// Leaves that count.
+    active: Marks,
+    /// Nodes whose level is to be found again in this round, and in the next.
+    stirred: Marks,
+    restless: Marks,
+    /// When each 64 leaves were counted last, in ns.
+    counted: Box<[u64]>,
+    stage: Stage,
 }
 
 impl Published {
-    /// The law for this tree.
+    /// The exact law for this tree.
     ///
     /// # Errors
     /// The list is no tree.
     pub fn new(nodes: &[Node]) -> Result<(Published, Places), Unfit> {
+        Published::under(nodes, Settling::Exact)
+    }
+
+    /// Another law for this tree.
+    ///
+    /// # Errors
+    /// The list is no tree.
+    pub fn under(nodes: &[Node], settling: Settling) -> Result<(Published, Places), Unfit> {
         let layout = Layout::new(nodes)?;
         let terms = |&at: &u32| {
             let node = &nodes[at as usize];
+            let floor = if settling.knows_guarantees() { node.floor } else { Rate::ZERO };
             Terms {
                 parent: layout.parent(nodes, at),
                 weight: node.weight.clamp(1, limits::SHARE_WEIGHT),
-                floor: Packed::new(units(node.floor)),
+                floor: Packed::new(units(floor)),
                 peak: Packed::new(units(node.peak)),
             }
         };
-        let none = |terms| Inner { terms, demand: 0, budget: 0, inner: [0; 2], leaves: [0; 2] };
-        let mut inner: Vec<Inner> = layout.inner.iter().map(terms).map(none).collect();
+        let none = |terms| {
+            let (wants, demand, budget, level) = (0, 0, 0, OPEN);
+            Inner { terms, wants, demand, budget, level, inner: [0; 2], leaves: [0; 2] }
+        };
+        let mut inner: Box<[Inner]> = layout.inner.iter().map(terms).map(none).collect();
         let leaf = |terms| Leaf { terms, demand: 0, pending: 0, age: 0 };
-        let leaves: Vec<Leaf> = layout.leaves.iter().map(terms).map(leaf).collect();
+        let leaves: Box<[Leaf]> = layout.leaves.iter().map(terms).map(leaf).collect();
+        inner[0].budget = inner[0].terms.peak.get();
         for at in 1..inner.len() {
-            let parent = inner[at].terms.parent as usize;
-            extend(&mut inner[parent].inner, at);
+            let Terms { parent, peak, .. } = inner[at].terms;
+            extend(&mut inner[parent as usize].inner, at);
+            inner[at].budget = peak.get().min(inner[parent as usize].budget);
         }
         for (at, leaf) in leaves.iter().enumerate() {
             extend(&mut inner[leaf.terms.parent as usize].leaves, at);
         }
-        Ok((Published { inner, leaves, last: 0 }, layout.places))
+        let active = Marks::new(leaves.len());
+        let published = Published {
+            rule: Rule::new(settling, inner.len(), inner[0].terms.peak.get()),
+            stirred: Marks::new(inner.len()),
+            restless: Marks::new(inner.len()),
+            counted: vec![0; active.words() as usize].into(),
+            active,
+            inner,
+            leaves,
+            stage: Stage::default(),
+        };
+        Ok((published, layout.places))
     }
 
     /// The counters of another core.
     #[must_use]
     pub fn core(&self) -> Core {
         let cell = Cell { bytes: 0, part: 1 << PART, carried: 0 };
-        Core(vec![cell; self.leaves.len()])
+        let cells = vec![cell; self.leaves.len()].into();
+        Core { cells, counted: Marks::new(self.leaves.len()) }
     }
 
     /// Sums what the cores counted, computes all shares, and publishes them: every few ms.
     pub fn publish(&mut self, now: Instant, cores: &mut [Core]) {
-        let gap = now.ns().saturating_sub(self.last);
-        if gap == 0 {
-            return;
-        }
-        self.last = now.ns();
-        for (at, leaf) in self.leaves.iter_mut().enumerate() {
-            let cells = cores.iter_mut().filter_map(|core| core.0.get_mut(at));
-            let bytes =
-                cells.fold(0_u32, |sum, cell| sum.saturating_add(std::mem::take(&mut cell.bytes)));
-            leaf.count(bytes, gap);
-        }
-        self.solve();
-        for parent in &self.inner {
-            let level = self.level(parent);
-            let [from, to] = parent.leaves;
-            for at in from..to {
-                let leaf = &self.leaves[at as usize];
-                let part = part(level.share(leaf.kid(), leaf.terms, parent.budget), leaf.demand);
-                for core in &mut *cores {
-                    if let Some(cell) = core.0.get_mut(at as usize) {
-                        cell.part = part;
-                    }
-                }
-            }
-        }
+        while !self.publish_some(now, cores, u32::MAX) {}
     }
 
     /// Takes demands that somebody else has measured, and computes all shares.
     pub fn set_demands(&mut self, demands: impl IntoIterator<Item = (u32, Rate)>) {
-        for (leaf, demand) in demands {
-            if let Some(leaf) = self.leaves.get_mut(leaf as usize) {
+        for (at, demand) in demands {
+            if let Some(leaf) = self.leaves.get_mut(at as usize) {
+                let before = leaf.kid().most;
                 leaf.demand = units(demand);
+                self.active.set(at);
+                self.hear(at, before);
             }
         }
-        self.solve();
+        self.stage = Stage::heard(&self.inner);
+        while !self.publish_some(Instant::ZERO, &mut [], u32::MAX) {}
     }
 
     /// What a leaf may send.
@@ -179,46 +221,37 @@ impl Published {
         rate(self.level(parent).share(leaf.kid(), leaf.terms, parent.budget))
     }
 
+    /// How fast a leaf sends, as far as is known.
+    #[must_use]
+    pub fn demand(&self, leaf: u32) -> Rate {
+        self.leaves.get(leaf as usize).map_or(Rate::ZERO, |leaf| rate(leaf.demand))
+    }
+
     /// Bytes that it keeps, without the cores.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        size_of_val(self.inner.as_slice()) + size_of_val(self.leaves.as_slice())
-    }
-
-    /// Demands upwards, then what each node has downwards.
-    fn solve(&mut self) {
-        for at in (0..self.inner.len()).rev() {
-            let node = self.inner[at];
-            let [from, to] = node.leaves.map(|at| at as usize);
-            let leaves = self.leaves[from..to].iter().map(|leaf| leaf.kid().most);
-            let [from, to] = node.inner.map(|at| at as usize);
-            let inner = self.inner[from..to].iter().map(|node| node.demand);
-            let sum = leaves.chain(inner).fold(0, u64::saturating_add);
-            self.inner[at].demand = sum.min(node.terms.peak.get());
-        }
-        self.inner[0].budget = self.inner[0].terms.peak.get();
-        for at in 0..self.inner.len() {
-            let node = self.inner[at];
-            let [from, to] = node.inner;
-            if from == to {
-                continue;
-            }
-            let level = self.level(&node);
-            for child in from..to {
-                let child = &mut self.inner[child as usize];
-                child.budget = level.share(child.kid(), child.terms, node.budget);
-            }
-        }
+        let marks = [&self.active, &self.stirred, &self.restless];
+        size_of_val(&*self.inner)
+            + size_of_val(&*self.leaves)
+            + size_of_val(&*self.counted)
+            + marks.map(Marks::bytes).iter().sum::<usize>()
+            + self.rule.bytes()
     }
 
     fn level(&self, node: &Inner) -> Level {
-        let ([first, end], [leaf, last]) = (node.inner, node.leaves);
-        let nodes = (end - first) as usize;
-        let kid = |at: usize| match at.checked_sub(nodes) {
-            None => self.inner[first as usize + at].kid(),
-            Some(at) => self.leaves[leaf as usize + at].kid(),
-        };
-        level::find(node.budget, nodes + (last - leaf) as usize, kid)
+        match node.level {
+            OPEN => Level::Open,
+            SHORT => Level::Short(self.kids(node).map(|kid| kid.least).sum()),
+            level => Level::At(level),
+        }
+    }
+
+    /// The children of a node, without leaves that do not count.
+    fn kids(&self, node: &Inner) -> impl Iterator<Item = Kid> + Clone + '_ {
+        let [from, to] = node.inner.map(|at| at as usize);
+        let inner = self.inner[from..to].iter().map(Inner::kid);
+        let leaves = self.active.within(node.leaves);
+        inner.chain(leaves.map(|at| self.leaves[at as usize].kid()))
     }
 }
 
@@ -266,16 +299,6 @@ impl Leaf {
     }
 }
 
-/// What part of a demand a share is, in 2^-24.
-fn part(share: u64, demand: u64) -> u32 {
-    if share >= demand {
-        return 1 << PART;
-    }
-    let shift = bits(demand).saturating_sub(64 - PART - 1);
-    let part = ((share >> shift) << PART) / (demand >> shift).max(1);
-    u32::try_from(part).unwrap_or(1 << PART).min(1 << PART)
-}
-
 /// A range that ends behind `at`.
 fn extend(range: &mut [u32; 2], at: usize) {
     let at = number(at);
@@ -283,4 +306,4 @@ fn extend(range: &mut [u32; 2], at: usize) {
 }
 
 const _: () = assert!(size_of::<Cell>() == 16 && size_of::<Leaf>() == 32);
-const _: () = assert!(size_of::<Inner>() <= 64);
+const _: () = assert!(size_of::<Inner>() == 64);

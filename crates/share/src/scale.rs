@@ -62,15 +62,18 @@ impl Packed {
         Packed(packed)
     }
 
+    /// The number; 2^63 for one that is infinite, which falls out of shifting as well: this is
+    /// done some fifty times for a packet five levels down.
     pub(crate) const fn get(self) -> u64 {
-        if self.0 == u32::MAX {
-            return u64::MAX;
-        }
         ((self.0 & 0x3ff_ffff) as u64) << (self.0 >> 26)
     }
 
     pub(crate) fn is_infinite(self) -> bool {
         self == Packed::INFINITE
+    }
+
+    pub(crate) const fn is_zero(self) -> bool {
+        self.0 == 0
     }
 }
 
@@ -85,7 +88,8 @@ mod tests {
             assert!(back <= number && number - back <= number >> 25, "{number} {back}");
         }
         assert!(Packed::new(u64::MAX).get() > u64::MAX >> 1);
-        assert_eq!(Packed::INFINITE.get(), u64::MAX);
+        assert_eq!(Packed::INFINITE.get(), 1 << 63);
+        assert!(Packed::new(0).is_zero() && !Packed::new(1).is_zero());
     }
 
     #[test]

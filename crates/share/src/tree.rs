@@ -68,6 +68,14 @@ pub enum Place {
 pub struct Places(Vec<Place>);
 
 impl Places {
+    /// Where the nodes of this list go, whoever shares among them.
+    ///
+    /// # Errors
+    /// The list is no tree.
+    pub fn new(nodes: &[Node]) -> Result<Places, Unfit> {
+        Ok(Layout::new(nodes)?.places)
+    }
+
     /// The place of a node of the list; the link's for one that is not in it.
     #[must_use]
     pub fn of(&self, node: u32) -> Place {
@@ -210,6 +218,7 @@ mod tests {
         assert_eq!(layout.inner, [LINK, a, b]);
         assert_eq!(layout.leaves, [4, 2, 3, 6]);
         assert_eq!(layout.places.of(3), Place::Leaf(2));
+        assert!(Places::new(&nodes).unwrap().iter().eq(layout.places.iter()));
         assert_eq!(layout.places.leaf(a), None);
     }
 

@@ -280,19 +280,53 @@ impl Weir {
 
     /// Tells the nodes above that this one, which wanted `was`, wants something else.
     fn rise(&mut self, mut at: u32, mut was: u64) {
+        let mut wants = self.inner[at as usize].demand();
         while at != 0 {
-            let parent = self.inner[at as usize].child.parent;
-            let (above, below) = self.inner.split_at_mut(at as usize);
-            let (node, here) = (&mut above[parent as usize], &mut below[0]);
-            let (before, wants) = (node.demand(), here.demand());
-            match (here.child.flags.has(Flags::ACTIVE), here.sums.weight > 0) {
+            let Inner { child, sums: Sums { weight, .. }, .. } = self.inner[at as usize];
+            let node = &mut self.inner[child.parent as usize];
+            let most = node.child.peak.get();
+            let before = node.sums.demand.min(most);
+            match (child.flags.has(Flags::ACTIVE), weight > 0) {
                 (true, true) if wants == was => return,
-                (true, true) => node.sums.change(&here.child, was, wants),
-                (true, false) => node.sums.leave(&mut here.child, was),
-                (false, true) => node.sums.join(&mut here.child, wants),
+                (true, true) => node.sums.change(&child, was, wants),
                 (false, false) => return,
+                (_, joins) => self.turn(at, if joins { wants } else { was }),
             }
-            (at, was) = (parent, before);
+            wants = self.inner[child.parent as usize].sums.demand.min(most);
+            (at, was) = (child.parent, before);
+        }
+    }
+
+    /// A node with children begins to count at its parent, or counts no longer.
+    #[cold]
+    fn turn(&mut self, at: u32, demand: u64) {
+        let parent = self.inner[at as usize].child.parent;
+        let (above, below) = self.inner.split_at_mut(at as usize);
+        let (node, child) = (&mut above[parent as usize], &mut below[0].child);
+        if child.flags.has(Flags::ACTIVE) {
+            node.sums.leave(child, demand);
+        } else {
+            node.sums.join(child, demand);
+        }
+    }
+
+    /// Looks again how a child that counts stands to its parent's level.
+    #[cold]
+    fn look(&mut self, place: Place) -> Flags {
+        match place {
+            Place::Inner(at) => {
+                let parent = self.inner[at as usize].child.parent;
+                let (above, below) = self.inner.split_at_mut(at as usize);
+                let demand = below[0].demand();
+                above[parent as usize].sums.look(&mut below[0].child, demand);
+                below[0].child.flags
+            }
+            Place::Leaf(at) => {
+                let leaf = &mut self.leaves[at as usize];
+                let demand = leaf.demand();
+                self.inner[leaf.child.parent as usize].sums.look(&mut leaf.child, demand);
+                leaf.child.flags
+            }
         }
     }
 
@@ -317,21 +351,19 @@ impl Weir {
             if step + 1 == queue.above {
                 budget = queue.hold(budget, self.options.gate);
             }
-            let (node, child, demand, place) = if step == 0 {
-                let leaf = &mut self.leaves[number as usize];
-                let demand = leaf.demand();
-                let node = &mut self.inner[at as usize];
-                (node, &mut leaf.child, demand, Place::Leaf(number))
+            let (mut child, demand, place) = if step == 0 {
+                let leaf = &self.leaves[number as usize];
+                (leaf.child, leaf.demand(), Place::Leaf(number))
             } else {
-                let next = path[step - 1];
-                let (above, below) = self.inner.split_at_mut(next as usize);
-                let demand = below[0].demand();
-                let node = &mut above[at as usize];
-                (node, &mut below[0].child, demand, Place::Inner(next))
+                let next = &self.inner[path[step - 1] as usize];
+                (next.child, next.demand(), Place::Inner(path[step - 1]))
             };
-            node.sums.look(child, demand);
+            if !self.inner[at as usize].sums.knows(&child, demand) {
+                child.flags = self.look(place);
+            }
+            let node = &mut self.inner[at as usize];
             node.settle(budget);
-            let (share, is_level) = node.entitle(child, demand, budget);
+            let (share, is_level) = node.entitle(&child, demand, budget);
             if share < budget {
                 by = if is_level { Place::Inner(at) } else { place };
             }

@@ -116,17 +116,20 @@ impl Weir {
 
     /// Takes out a leaf, or all leaves below a node. What they held is free with the next packet.
     pub fn remove(&mut self, place: Place) -> Gone {
-        let from = match place {
+        let mut from = match place {
             Place::Leaf(leaf) => return Gone(self.take_out(leaf)),
             Place::Inner(at) if (at as usize) < self.inner.len() => at,
             Place::Inner(_) => return Gone(0),
         };
-        let mut gone = 0;
-        for at in 0..number(self.leaves.len()) {
-            let (path, depth) = self.path(self.leaves[at as usize].child.parent);
-            if path[..depth].contains(&from) {
-                gone += self.take_out(at);
-            }
+        let (mut to, mut gone) = (from + 1, 0);
+        // children lie side by side, so those of a range of nodes are a range as well
+        while from < to {
+            let [first, last] = [from, to]
+                .map(|parent| self.leaves.partition_point(|leaf| leaf.child.parent < parent));
+            gone += (first..last).map(|at| self.take_out(number(at))).sum::<u32>();
+            let below = &self.inner[1..];
+            [from, to] = [from, to]
+                .map(|parent| 1 + number(below.partition_point(|node| node.child.parent < parent)));
         }
         Gone(gone)
     }
@@ -217,36 +220,26 @@ impl Weir {
     fn alter(&mut self, place: Place, change: impl FnOnce(&mut Child)) {
         let Some(&Child { parent, flags, .. }) = self.child(place) else { return };
         let was = self.inner[parent as usize].demand();
-        let is_active = flags.has(Flags::ACTIVE);
-        match place {
+        let (node, child, wants) = match place {
             Place::Leaf(at) => {
                 let leaf = &mut self.leaves[at as usize];
-                let node = &mut self.inner[parent as usize];
-                if is_active {
-                    let demand = leaf.demand();
-                    node.sums.leave(&mut leaf.child, demand);
-                }
-                change(&mut leaf.child);
-                if is_active {
-                    let demand = leaf.demand();
-                    node.sums.join(&mut leaf.child, demand);
-                    node.sums.look(&mut leaf.child, demand);
-                }
+                let wants = leaf.wants();
+                (&mut self.inner[parent as usize], &mut leaf.child, wants)
             }
             Place::Inner(at) => {
                 let (above, below) = self.inner.split_at_mut(at as usize);
-                let (node, here) = (&mut above[parent as usize], &mut below[0]);
-                if is_active {
-                    let demand = here.demand();
-                    node.sums.leave(&mut here.child, demand);
-                }
-                change(&mut here.child);
-                if is_active {
-                    let demand = here.demand();
-                    node.sums.join(&mut here.child, demand);
-                    node.sums.look(&mut here.child, demand);
-                }
+                let here = &mut below[0];
+                (&mut above[parent as usize], &mut here.child, here.sums.demand)
             }
+        };
+        if flags.has(Flags::ACTIVE) {
+            node.sums.leave(child, wants.min(child.peak.get()));
+            change(child);
+            let demand = wants.min(child.peak.get());
+            node.sums.join(child, demand);
+            node.sums.look(child, demand);
+        } else {
+            change(child);
         }
         self.rise(parent, was);
     }

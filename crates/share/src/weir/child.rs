@@ -93,8 +93,15 @@ impl Child {
         if level.is_infinite() {
             return SATISFIED;
         }
-        let (part, floor) = (self.part(level), self.floor.get());
-        if demand <= part.max(floor) {
+        let part = self.part(level);
+        if demand <= part {
+            return SATISFIED;
+        }
+        if self.floor.is_zero() {
+            return WANTING;
+        }
+        let floor = self.floor.get();
+        if demand <= floor {
             SATISFIED
         } else if part < floor {
             KEPT
@@ -150,7 +157,16 @@ impl Sums {
     /// A child that counts wants another amount.
     pub(super) fn change(&mut self, child: &Child, from: u64, to: u64) {
         self.demand = self.demand - from + to;
-        self.fixed = self.fixed - child.fixed(from) + child.fixed(to);
+        match child.flags.standing() {
+            SATISFIED => self.fixed = self.fixed - from + to,
+            KEPT => self.fixed = self.fixed - child.fixed(from) + child.fixed(to),
+            _ => {}
+        }
+    }
+
+    /// Whether a child that counts stands to the level as was seen last.
+    pub(super) fn knows(&self, child: &Child, demand: u64) -> bool {
+        child.standing_at(self.level, demand) == child.flags.standing()
     }
 
     /// Looks again how a child that counts stands to the level.

@@ -48,8 +48,8 @@ impl Inner {
         } else {
             let level = self.step(budget - fixed);
             // never much below what an even split would give
-            let safe = u128::from(level + level / 128) * u128::from(weight);
-            let is_low = safe < u128::from(budget << POINT);
+            let safe = (level + level / 128).checked_mul(u64::from(weight));
+            let is_low = safe.is_some_and(|safe| safe < budget << POINT);
             self.sums.level = if is_low { even(budget, weight) } else { Packed::new(level) };
         }
     }
@@ -62,8 +62,13 @@ impl Inner {
             let inverse = ((1_u64 << (31 + width)) - 1) / wanting.max(1);
             self.sums.inverse = u32::try_from(inverse).unwrap_or(u32::MAX);
         }
-        let wide = u128::from(rest) * u128::from(self.sums.inverse);
-        narrow((wide << POINT) >> (31 + width))
+        // 44 bits of the rest and 32 of the inverse, less what the inverse has behind the point: of
+        // an amount in 2^-16 at least 16 bits go
+        let wide =
+            (u128::from(rest) * u128::from(self.sums.inverse)) >> ((31 + width - POINT) & 63);
+        #[expect(clippy::cast_possible_truncation, reason = "2^16 rest / wanting: 60 bits")]
+        let level = wide as u64;
+        level
     }
 
     /// A step with guarantees among the children.
@@ -101,8 +106,15 @@ impl Inner {
         if self.sums.level.is_infinite() {
             return (open, false);
         }
+        let part = child.part(self.sums.level);
+        if part >= open {
+            return (open, false);
+        }
+        if child.floor.is_zero() && !self.child.flags.has(Flags::KEEPS) {
+            return (part, true);
+        }
         let floor = child.floor.get();
-        let mut share = child.part(self.sums.level).max(floor);
+        let mut share = part.max(floor);
         if self.is_oversubscribed(budget) {
             // only guarantees, and these are more than there is
             let fixed = match child.flags.standing() {

@@ -51,7 +51,12 @@ impl Leaf {
 
     /// What it wants of its parent; one unit before anything is known.
     pub(super) fn demand(&self) -> u64 {
-        self.rate.max(1).min(self.child.peak.get()).min(MOST)
+        self.wants().min(self.child.peak.get())
+    }
+
+    /// What it would want without a peak.
+    pub(super) fn wants(&self) -> u64 {
+        self.rate.clamp(1, MOST)
     }
 
     /// Counts a packet of one that was silent; its rate is to be found anew.

@@ -4,7 +4,8 @@
 
 use super::Weir;
 use super::child::Flags;
-use super::inner::{LEAF, NONE};
+use super::inner::{Inner, LEAF, NONE};
+use crate::tree::Place;
 
 impl Weir {
     /// One step down: looks at the next child of each node on the way, except this leaf.
@@ -12,48 +13,55 @@ impl Weir {
         let mut at = 0;
         // as many steps as there are levels
         for _ in 0..super::PATH {
-            let node = &mut self.inner[at as usize];
-            let (hand, sums) = (node.hand, &mut node.sums);
-            let is_open = sums.level.is_infinite();
-            if hand == NONE {
+            let hand = self.inner[at as usize].hand;
+            if hand & LEAF != 0 {
+                if hand != NONE {
+                    self.step_leaf(now, at, hand & !LEAF, except);
+                }
                 return;
             }
-            if hand & LEAF == 0 {
-                let (above, below) = self.inner.split_at_mut(hand as usize);
-                let (node, next) = (&mut above[at as usize], &mut below[0]);
-                let is_last = next.child.flags.has(Flags::LAST);
-                node.hand = after(hand, is_last, node.first);
-                if !next.child.flags.has(Flags::ACTIVE) {
-                    return;
-                }
-                if !is_open {
-                    let demand = next.demand();
-                    node.sums.look(&mut next.child, demand);
-                }
-                at = hand;
-                continue;
+            let next = &self.inner[hand as usize];
+            let (child, demand) = (next.child, next.demand());
+            let node = &mut self.inner[at as usize];
+            node.pass_on(child.flags);
+            if !child.flags.has(Flags::ACTIVE) {
+                return;
             }
-            let number = hand & !LEAF;
-            let leaf = &mut self.leaves[number as usize];
-            let flags = leaf.child.flags;
-            if flags.has(Flags::ACTIVE) && !is_open {
-                let demand = leaf.demand();
-                sums.look(&mut leaf.child, demand);
+            if !node.sums.level.is_infinite() && !node.sums.knows(&child, demand) {
+                self.look(Place::Inner(hand));
             }
-            node.hand = after(hand, flags.has(Flags::LAST), node.first);
-            if flags.has(Flags::ACTIVE) && number != except && leaf.is_silent(now) {
-                self.retire(number);
-            }
+            at = hand;
+        }
+    }
+
+    fn step_leaf(&mut self, now: u64, at: u32, number: u32, except: u32) {
+        let leaf = &self.leaves[number as usize];
+        let (child, demand) = (leaf.child, leaf.demand());
+        let node = &mut self.inner[at as usize];
+        node.pass_on(child.flags);
+        if !child.flags.has(Flags::ACTIVE) {
             return;
+        }
+        let is_silent = number != except && leaf.is_silent(now);
+        if !node.sums.level.is_infinite() && !node.sums.knows(&child, demand) {
+            self.look(Place::Leaf(number));
+        }
+        if is_silent {
+            self.retire(number);
         }
     }
 }
 
-/// The child behind this one: those with children, then the leaves, then again.
-fn after(hand: u32, is_last: bool, first: [u32; 2]) -> u32 {
-    if !is_last {
-        return hand + 1;
+impl Inner {
+    /// Points the hand at the child behind the one that has these flags.
+    fn pass_on(&mut self, flags: Flags) {
+        let is_last = flags.has(Flags::LAST);
+        self.hand = if is_last { around(self.hand, self.first) } else { self.hand + 1 };
     }
+}
+
+/// The child behind the last of its kind: those with children, then the leaves, then again.
+fn around(hand: u32, first: [u32; 2]) -> u32 {
     let [inner, leaf] = first;
     let leaf = if leaf == NONE { NONE } else { leaf | LEAF };
     let (other, same) = if hand & LEAF == 0 { (leaf, inner) } else { (inner, leaf) };

@@ -1,11 +1,13 @@
 //! The allocators of the papers: what each reaches, and where it fails.
 
 use weir_share::hsdba::{Options, Reading};
-use weir_share::{Law, Node, ahab};
-use weir_units::Span;
+use weir_share::{Hsdba, LINK, Law, Node, ahab};
+use weir_units::{Instant, Span};
 
 use crate::fair::binary;
-use crate::traffic::{Deviation, Sender, deviation, intervals, six, under};
+use crate::traffic::{Deviation, LEN, Sender, deviation, gbit, intervals, six, steady};
+use crate::traffic::{under, wanted, windows};
+use crate::trees::case;
 
 const UNIT: f64 = 0.1;
 
@@ -69,4 +71,58 @@ fn ahab_keeps_room_for_a_slice_that_is_silent() {
     let silent = 8;
     let found = of(law, &nodes, &senders, &intervals(UNIT)[silent..=silent]);
     assert!(found.used <= 0.85, "{}", found.used);
+}
+
+#[test]
+fn hsdba_keeps_guarantees_beside_weights() {
+    let kept = Node { floor: gbit(6.0), ..Node::leaf(LINK, 1) };
+    let nodes = [Node::link(gbit(10.0)), kept, Node::leaf(LINK, 1), Node::leaf(LINK, 3)];
+    for a in [8e9, 5e9, 1e9] {
+        let senders = [steady(1, a, 0.0, 0.3), steady(2, 8e9, 0.0, 0.3), steady(3, 8e9, 0.0, 0.3)];
+        let law = Law::Hsdba(Options::default());
+        let found = of(law, &nodes, &senders, &[(0.1, 0.3)]);
+        assert!(found.mean <= 0.01 && found.most <= 0.03, "{} {}", found.mean, found.most);
+    }
+}
+
+#[test]
+fn hsdba_scales_guarantees_above_the_link() {
+    let kept = |floor| Node { floor: gbit(floor), ..Node::leaf(LINK, 1) };
+    let nodes = [Node::link(gbit(10.0)), kept(15.0), kept(5.0), kept(0.0)];
+    let senders: Vec<_> = (1..3).map(|at| steady(at, 2e10, 0.0, 0.2)).collect();
+    let found = of(Law::Hsdba(Options::default()), &nodes, &senders, &[(0.1, 0.2)]);
+    assert!(found.mean <= 0.02, "{}", found.mean);
+}
+
+/// Drawn trees with weights, guarantees and peaks: who wants more than the exact answer guarantees
+/// has that, whatever the others send.
+#[test]
+fn hsdba_keeps_guarantees_in_drawn_trees() {
+    for seed in 1..=25 {
+        let (nodes, senders) = case(seed);
+        let seen = windows(&senders, &[(0.3, 0.6)], seed, {
+            let (mut hsdba, places) = Hsdba::new(&nodes, Options::default()).unwrap();
+            move |now, node| {
+                let leaf = places.leaf(node).unwrap();
+                hsdba.packet(Instant::from_ns(now), leaf, LEN).passes()
+            }
+        });
+        // what each has of its guarantees alone: the exact answer if nobody wanted more
+        let least: Vec<_> = senders
+            .iter()
+            .map(|sender| {
+                let floor = nodes[sender.node as usize].floor.bps() as f64;
+                Sender { rate: sender.rate.min(floor), ..sender.clone() }
+            })
+            .collect();
+        let exact = wanted(&nodes, &senders, |sender| sender.rate);
+        let kept = wanted(&nodes, &least, |sender| sender.rate);
+        for (at, (&exact, kept)) in exact.iter().zip(kept).enumerate() {
+            let rate = seen[0].passed[at] / 0.3;
+            let wants = kept.min(exact);
+            // dice, and rates from windows of some packets
+            let room = 0.06 * wants + 4.0 * f64::from(LEN) * 8.0 / 0.3;
+            assert!(rate >= wants - room, "tree {seed}: {at} has {rate} of {wants}");
+        }
+    }
 }

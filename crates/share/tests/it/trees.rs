@@ -2,7 +2,7 @@
 //! every packet and every change, and steady loads end where the exact answer is.
 
 use proptest::prelude::*;
-use weir_share::{LINK, Node, Options, Place, Weir};
+use weir_share::{Gone, LINK, Node, Options, Place, Weir};
 use weir_units::{Instant, Rate, Span};
 
 use crate::traffic::{Dice, LEN, Sender, steady, through, wanted, windows};
@@ -158,4 +158,32 @@ fn a_leaf_joins_with_its_first_packet_and_goes_when_silent() {
     assert!(!weir.packet(at(2_000_001), leaf, 1_000).passes());
     assert_eq!(weir.join(at(3_000_000), 0, false), Some(leaf));
     weir.audit().unwrap();
+}
+
+#[test]
+fn a_branch_goes_with_all_below_it_and_nothing_else() {
+    for seed in 1..=40 {
+        let mut dice = Dice(seed);
+        let rate = |_: &mut Dice| Rate::from_bps(1_000_000_000);
+        let nodes = tree(&mut dice, 40, rate);
+        for branch in (0..40).filter(|&at| !nodes[at as usize].is_leaf) {
+            let (mut weir, places) = Weir::new(&nodes, Options::TCP).unwrap();
+            let is_below = |leaf: u32| {
+                let mut at = leaf;
+                while at != branch && at != LINK {
+                    at = nodes[at as usize].parent;
+                }
+                at == branch
+            };
+            let leaves = (0..40).filter(|&at| nodes[at as usize].is_leaf);
+            let leaves: Vec<u32> = leaves.filter(|&at| !nodes[at as usize].is_spare).collect();
+            let own = leaves.iter().filter(|&&leaf| is_below(leaf)).count();
+            assert_eq!(weir.remove(places.of(branch)), Gone(own as u32));
+            for &leaf in &leaves {
+                let passes = weir.packet(Instant::from_ns(9), places.leaf(leaf).unwrap(), 100);
+                assert_eq!(passes.passes(), !is_below(leaf), "tree {seed}: {leaf} of {branch}");
+            }
+            weir.audit().unwrap();
+        }
+    }
 }
