@@ -11,10 +11,17 @@ use std::path::{Path, PathBuf};
 use crate::{Done, shell};
 
 /// All of them as the scenarios say; or with one seed, to compare (`--once`); or both, to keep what
-/// is printed (`--snap`).
+/// is printed (`--snap`). Behind the word may stand those that are meant.
 pub(crate) fn all(arguments: &[String]) -> Done {
-    match arguments {
-        [] => run(&[], |folder, text| {
+    let (word, names) = match arguments {
+        [word, names @ ..] if word.starts_with("--") => (word.as_str(), names),
+        names => ("", names),
+    };
+    if let Some(other) = names.iter().find(|name| !is_there(name)) {
+        return Err(format!("takes --once or --snap and names, but was given \"{other}\""));
+    }
+    match word {
+        "" => run(names, &[], |folder, text| {
             print!("{text}");
             let is_new = |readme: &str| tables::renewed(readme, text) == readme;
             let fine = read(&folder.join(README)).is_ok_and(|readme| is_new(&readme));
@@ -23,26 +30,32 @@ pub(crate) fn all(arguments: &[String]) -> Done {
             }
             Ok(fine)
         }),
-        [word] if word == "--once" => once(),
-        [word] if word == "--snap" => {
-            let one = run(&["--seeds", "1"], |folder, text| write(&folder.join(SNAP), text))?;
-            let all = run(&[], |folder, text| {
+        "--once" => once(names),
+        "--snap" => {
+            let one =
+                run(names, &["--seeds", "1"], |folder, text| write(&folder.join(SNAP), text))?;
+            let all = run(names, &[], |folder, text| {
                 let path = folder.join(README);
                 write(&path, &tables::renewed(&read(&path)?, text))
             })?;
             Ok(one && all)
         }
-        [other, ..] => Err(format!("takes --once, --snap or nothing, but was given \"{other}\"")),
+        other => Err(format!("takes --once or --snap and names, but was given \"{other}\"")),
     }
+}
+
+fn is_there(experiment: &str) -> bool {
+    folders().is_ok_and(|folders| folders.iter().any(|folder| name(folder) == experiment))
 }
 
 const SNAP: &str = "result.snap";
 const README: &str = "README.md";
 const RENEW: &str = "cargo x experiments --snap, and look at git diff";
 
-/// All of them with one seed; what does not hold, or is not as it was, is shown.
-pub(crate) fn once() -> Done {
-    run(&["--seeds", "1"], |folder, text| {
+/// Those of these names, or all of them, with one seed; what does not hold, or is not as it was, is
+/// shown.
+pub(crate) fn once(names: &[String]) -> Done {
+    run(names, &["--seeds", "1"], |folder, text| {
         for line in text.lines().filter(|line| is_told(line)) {
             println!("{}: {line}", name(folder));
         }
@@ -56,11 +69,14 @@ pub(crate) fn once() -> Done {
     })
 }
 
-/// Runs each and hands over what it printed; whether all was well.
-fn run(more: &[&str], each: impl Fn(&Path, &str) -> Done) -> Done {
+/// Runs each of these names, or all, and hands over what it printed; whether all was well.
+fn run(names: &[String], more: &[&str], each: impl Fn(&Path, &str) -> Done) -> Done {
     let weir = shell::build_weir()?;
     let mut fine = true;
     for folder in folders()? {
+        if !names.is_empty() && !names.contains(&name(&folder)) {
+            continue;
+        }
         let mut command = std::process::Command::new(&weir);
         command.args(["lab", "run", &name(&folder)]).args(more);
         let output = shell::keep(&mut command)?;

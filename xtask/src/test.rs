@@ -32,7 +32,7 @@ const STEPS: [Step; 7] = [
     Step { name: "tidy", loud: QUIET, run: tidy },
     Step { name: "clippy", loud: QUIET, run: clippy },
     Step { name: "tests", loud: LOUD, run: tests },
-    Step { name: "experiments", loud: LOUD, run: || Outcome::shown(experiments::once()) },
+    Step { name: "experiments", loud: LOUD, run: || Outcome::shown(experiments::once(&[])) },
     Step { name: "counts", loud: LOUD, run: counts },
     Step { name: "fuzz smoke", loud: LOUD, run: || fuzzing(fuzz::Runner::Stable, SMOKE_SECS) },
 ];

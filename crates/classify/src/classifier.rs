@@ -61,6 +61,8 @@ pub struct Counters {
     pub fragments_unknown: u64,
     /// Leaves made for hosts.
     pub hosts_made: u64,
+    /// Hosts that asked for a leaf and are not approved.
+    pub hosts_asked: u64,
     /// Leaves taken back from silent hosts.
     pub hosts_aged: u64,
     /// Frames of hosts that found no leaf and joined the overflow leaf.
@@ -224,6 +226,9 @@ impl Classifier {
         let hosts = &self.index.hosts[each as usize];
         let overflow = (Some(hosts.each().overflow_leaf), None);
         let Some(who) = Who::of(hosts.each().by, facts) else { return overflow };
+        if !hosts.knows(who) {
+            return overflow;
+        }
         let owner = Some(who.owner(hosts.each().by));
         match hosts.find(self.seed, who) {
             Some(leaf) => (Some(leaf), owner),
@@ -236,6 +241,12 @@ impl Classifier {
     #[must_use]
     pub fn owner(&self, leaf: u32) -> Option<Owner> {
         self.index.owner(leaf)
+    }
+
+    /// Who asks for a leaf and is not approved: the class, and who it is.
+    pub fn askers(&self) -> impl Iterator<Item = (u32, Owner)> {
+        let hosts = self.index.hosts.iter();
+        hosts.flat_map(|hosts| hosts.askers().map(|owner| (hosts.class(), owner)))
     }
 
     /// What happened so far.
@@ -357,6 +368,15 @@ impl Classifier {
         let overflow = hosts.each().overflow_leaf;
         let by = hosts.each().by;
         let Some(who) = Who::of(by, facts) else { return (overflow, each) };
+        if !hosts.knows(who) {
+            // as long as this policy is in force, nothing else becomes of its connection
+            if hosts.ask(who) {
+                let class = hosts.class();
+                self.counters.hosts_asked += 1;
+                self.note(Event::Asked { class, owner: who.owner(by) });
+            }
+            return (overflow, NO_EACH);
+        }
         if let Some(leaf) = hosts.find(self.seed, who) {
             hosts.touch(leaf, who, now);
             return (leaf, each);

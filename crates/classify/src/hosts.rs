@@ -2,16 +2,20 @@
 //! host until that host was silent long enough and the leaf's queue is empty. The table is made
 //! with the policy, so that nothing allocates when hosts come and go.
 
+mod known;
+
+use std::collections::VecDeque;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use weir_packet::Net;
-use weir_units::limits::CLASSES;
+use weir_units::limits::{CLASSES, EACH_ASKERS};
 use weir_units::{Instant, Prefix};
 
 use crate::facts::Facts;
 use crate::key::{Seed, halves};
 use crate::spec::{By, Each};
+use known::Known;
 
 /// Whom a leaf stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,6 +42,13 @@ pub enum Event {
         /// Whom it stands for.
         owner: Owner,
     },
+    /// A host has come that no leaf is made for unless it is approved.
+    Asked {
+        /// The class that it would have a leaf of.
+        class: u32,
+        /// Who it is.
+        owner: Owner,
+    },
     /// A leaf may be made for another host.
     Aged {
         /// The class that it is a leaf of.
@@ -59,6 +70,9 @@ pub(crate) struct Hosts {
     buckets: Box<[u32]>,
     free: Vec<u32>,
     sweep: usize,
+    known: Known,
+    /// Who has asked for a leaf, the newest last.
+    askers: VecDeque<Who>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -135,10 +149,12 @@ impl Who {
 }
 
 impl Hosts {
-    pub(crate) fn new(class: u32, each: Each) -> Self {
+    pub(crate) fn new(class: u32, mut each: Each) -> Self {
         // neither more leaves than there can be, nor numbers behind the last one
         let count =
             each.count.min(u32::MAX - each.first_leaf).min(u32::try_from(CLASSES).unwrap_or(0));
+        let known = Known::of(each.known.take());
+        let askers = VecDeque::with_capacity(if known.is_everybody() { 0 } else { EACH_ASKERS });
         let free = Slot { who: Who::NOBODY, seen: Instant::ZERO, taken: false };
         Hosts {
             class,
@@ -147,6 +163,8 @@ impl Hosts {
             buckets: vec![0; (2 * count as usize).next_power_of_two()].into(),
             free: (0..count).rev().collect(),
             sweep: 0,
+            known,
+            askers,
         }
     }
 
@@ -170,6 +188,35 @@ impl Hosts {
         std::mem::swap(&mut self.buckets, &mut old.buckets);
         std::mem::swap(&mut self.free, &mut old.free);
         std::mem::swap(&mut self.sweep, &mut old.sweep);
+        for &who in &old.askers {
+            if !self.known.has(who) && self.askers.len() < EACH_ASKERS {
+                self.askers.push_back(who);
+            }
+        }
+    }
+
+    /// Whether a host may have a leaf of its own.
+    #[inline]
+    pub(crate) fn knows(&self, who: Who) -> bool {
+        self.known.has(who)
+    }
+
+    /// Remembers that a host asks for a leaf; whether it had not asked before. The one that asked
+    /// first is forgotten where there is no room.
+    pub(crate) fn ask(&mut self, who: Who) -> bool {
+        if self.askers.contains(&who) {
+            return false;
+        }
+        if self.askers.len() >= EACH_ASKERS {
+            self.askers.pop_front();
+        }
+        self.askers.push_back(who);
+        true
+    }
+
+    /// Who has asked, the newest last.
+    pub(crate) fn askers(&self) -> impl Iterator<Item = Owner> {
+        self.askers.iter().map(|who| who.owner(self.each.by))
     }
 
     /// Whether a leaf stands for this host; if so, the host is seen.
@@ -312,7 +359,7 @@ mod tests {
             steps in prop::collection::vec((0u128..60, 0u64..900), 1..400),
         ) {
             let idle = Span::from_ms(2_000);
-            let each = Each { by: By::Vlan, first_leaf: 50, count, idle, overflow_leaf: 1 };
+            let each = Each { by: By::Vlan, first_leaf: 50, count, idle, overflow_leaf: 1, known: None };
             let mut hosts = Hosts::new(3, each);
             let seed = Seed::new(4);
             let mut model: BTreeMap<u128, u32> = BTreeMap::new();

@@ -3,6 +3,8 @@
 use weir_packet::{Net, Side};
 use weir_units::{Prefix, Span};
 
+use crate::hosts::Owner;
+
 /// Everything about who a frame belongs to.
 #[derive(Clone, Debug, Default)]
 pub struct Spec {
@@ -61,6 +63,9 @@ pub struct Each {
     pub idle: Span,
     /// Where hosts go that found no leaf, and frames that have no such host.
     pub overflow_leaf: u32,
+    /// Whom a leaf is made for; all others ask for one, and go where those go that found none.
+    /// `None`: everybody is taken.
+    pub known: Option<Vec<Owner>>,
 }
 
 /// What makes two frames the same host's.

@@ -134,6 +134,7 @@ proptest! {
                     Event::Made { leaf, owner, .. } => {
                         prop_assert_eq!(owners.insert(leaf, owner), None);
                     }
+                    Event::Asked { .. } => prop_assert!(false, "everybody is known"),
                     Event::Aged { leaf, owner, .. } => {
                         prop_assert_eq!(owners.remove(&leaf), Some(owner));
                     }

@@ -24,7 +24,7 @@ fn leaf(leaf: u32) -> Class {
 
 fn each(first_leaf: u32, count: u32, by: By) -> Spec {
     let idle = Span::from_secs(1);
-    let target = Target::Each(Each { by, first_leaf, count, idle, overflow_leaf: 7 });
+    let target = Target::Each(Each { by, first_leaf, count, idle, overflow_leaf: 7, known: None });
     let classes = vec![Class { parent: None, target }];
     Spec { classes, rules: vec![Rule::default()], ..Spec::default() }
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_io::PcapWriter;
-use weir_lab::scenario::{self, Scenario};
+use weir_lab::scenario::{self, Scenario, Size};
 use weir_lab::{Expected, Outcome, library, outcome, run as runs, write, write_group};
 use weir_policy::Source;
 
@@ -52,6 +52,9 @@ struct Run {
     /// Only the run of this seed: one of several seen again
     #[arg(long, conflicts_with = "seeds", value_parser = crate::bench::within(1..=1_000_000))]
     seed: Option<u32>,
+    /// At the size of the paper, where an experiment is smaller by itself: minutes to hours
+    #[arg(long)]
+    full: bool,
     /// Where it runs
     #[arg(long, value_enum, default_value_t = Driver::Virtual)]
     driver: Driver,
@@ -114,10 +117,14 @@ fn run_all(args: &Run) -> ExitCode {
     if args.driver == Driver::Live {
         return problem("the live driver is not there yet: --driver virtual");
     }
-    let found = match find(&args.what) {
+    let size = if args.full { Size::Full } else { Size::Usual };
+    let found = match find(&args.what, size) {
         Ok(found) => found,
         Err(code) => return code,
     };
+    for named in found.iter().filter(|named| args.full && !named.scenario.has_full) {
+        say(&format!("{}: runs at the paper's size already", named.name));
+    }
     let mut outcomes = Vec::new();
     let is_group = found.len() > 1;
     for named in &found {
@@ -185,12 +192,14 @@ fn run_one(args: &Run, named: &Named) -> Result<Outcome, String> {
     let threads = args.threads.map_or(threads, |threads| threads as usize);
     let count = u32::try_from(seeds.clone().count()).unwrap_or(u32::MAX);
     let runs = runs::all(scenario, &profiles, seeds, threads, &progress(&named.name))?;
-    outcome::outcome(&named.name, (scenario, &named.expected), &profiles, &runs, count)
+    let about = (scenario, &named.expected);
+    let outcome = outcome::outcome(&named.name, about, &profiles, &runs, count)?;
+    Ok(Outcome { is_full: args.full && scenario.has_full, ..outcome })
 }
 
 /// Runs an experiment that the binary carries, prints what came out and writes its report.
 pub(crate) fn rehearse(name: &str, folder: &Path, out: &mut Out) -> Result<(), String> {
-    let found = find(name).map_err(|_| format!("{name} is at fault"))?;
+    let found = find(name, Size::Usual).map_err(|_| format!("{name} is at fault"))?;
     for named in &found {
         let Named { name, scenario, expected } = named;
         let profiles: Vec<usize> = (0..scenario.profiles.len()).collect();
@@ -222,12 +231,12 @@ fn progress(name: &str) -> impl Fn(usize, usize) + Sync + use<> {
 }
 
 /// The scenarios of a name: what the binary carries, or a file.
-fn find(what: &str) -> Result<Vec<Named>, ExitCode> {
+fn find(what: &str, size: Size) -> Result<Vec<Named>, ExitCode> {
     let carried = library::named(what);
     if !carried.is_empty() {
         let read = |e: library::Experiment| {
             let source = Source::new(e.name, e.scenario.to_owned());
-            let named = read(e.name, source, &mut |_| Err("it is not carried".to_owned()))?;
+            let named = read(e.name, (source, size), &mut |_| Err("it is not carried".to_owned()))?;
             expecting(named, "expected.toml", e.expected)
         };
         return carried.into_iter().map(read).collect();
@@ -254,7 +263,7 @@ fn find(what: &str) -> Result<Vec<Named>, ExitCode> {
         true => folder.file_name().map(|name| name.to_string_lossy().into_owned()),
         false => path.file_stem().map(|name| name.to_string_lossy().into_owned()),
     };
-    let named = read(&short.unwrap_or_default(), Source::new(name, bytes), &mut load)?;
+    let named = read(&short.unwrap_or_default(), (Source::new(name, bytes), size), &mut load)?;
     let beside = folder.join("expected.toml");
     if !beside.exists() {
         return Ok(vec![named]);
@@ -275,8 +284,12 @@ fn expecting(named: Named, file: &str, text: &str) -> Result<Named, ExitCode> {
     }
 }
 
-fn read(name: &str, source: Source, load: &mut scenario::Load<'_>) -> Result<Named, ExitCode> {
-    let reading = scenario::read(source, load)
+fn read(
+    name: &str,
+    (source, size): (Source, Size),
+    load: &mut scenario::Load<'_>,
+) -> Result<Named, ExitCode> {
+    let reading = scenario::read_sized(source, size, load)
         .map_err(|at| problem(&format!("{name}: it is not text: byte {at} is not UTF-8")))?;
     problems::print_of(&reading.problems, std::slice::from_ref(&reading.source));
     match reading.scenario {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use weir_engine::{Count, Counters, Report, Row};
+use weir_engine::{Asker, Count, Counters, Report, Row};
 use weir_io::Capture;
 use weir_lab::{Grid, grouped};
 use weir_packet::{Reason, Side};
@@ -145,6 +145,10 @@ pub(crate) fn lines(name: &str, plan: &Plan, run: &Run, report: &Report) -> Vec<
     if silent > 0 {
         lines.push(format!("({silent} leaves got no frame)"));
     }
+    for asker in &report.askers {
+        let (class, who) = (&asker.class, &asker.who);
+        lines.push(format!("{who} asks for a leaf of its own in {class}: \"known\" gives it one"));
+    }
     lines.push(String::new());
     lines.extend(why_dropped(report));
     lines.extend(remarks(run));
@@ -248,6 +252,7 @@ fn to_json(name: &str, args: &Args, plan: &Plan, run: &Run, report: &Report) -> 
             "dropped": dropped,
         })
     };
+    let asker = |asker: &Asker| json!({ "class": asker.class, "who": asker.who });
     let class = |row: &Row| {
         json!({
             "class": row.path,
@@ -271,5 +276,6 @@ fn to_json(name: &str, args: &Args, plan: &Plan, run: &Run, report: &Report) -> 
         "last_frame_left_ns": run.end.ns(),
         "trouble": run.trouble,
         "classes": report.rows.iter().map(class).collect::<Vec<_>>(),
+        "askers": report.askers.iter().map(asker).collect::<Vec<_>>(),
     })
 }

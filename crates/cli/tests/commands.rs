@@ -338,3 +338,29 @@ fn figures_as_json_are_json_and_nothing_else() {
     let figures: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     assert!(figures["metrics"]["policy_ms"].is_number());
 }
+
+#[test]
+fn an_experiment_runs_at_the_size_of_its_paper_where_it_has_another() {
+    let folder = Folder::new("full");
+    let scenario = "[scenario]\nrun = \"{long}\"\n[size]\nlong = [\"1s\", \"2s\"]\n[node.a]\n[node.b]\n\
+        [link.line]\nbetween = [\"a\", \"b\"]\n[flow.one]\nfrom = \"a\"\nto = \"b\"\nsource = \"cbr\"\n\
+        rate = \"800kbit\"\n[metric.bytes]\nkind = \"bytes\"\nflows = [\"one\"]\n[profile.none]\n";
+    let path = folder.write("sized.toml", scenario).display().to_string();
+    let bytes = |more: &[&str]| {
+        let arguments = [&["lab", "run", &path, "--json", "-"][..], more].concat();
+        let (status, out, _) = said(&arguments);
+        assert_eq!(status, 0, "{out}");
+        let value: serde_json::Value = serde_json::from_str(&out).expect("is JSON");
+        (value["metrics"]["bytes"].as_f64().expect("a number"), value["full"].clone())
+    };
+    let (usual, is_full) = bytes(&[]);
+    assert!(is_full.is_null());
+    let (full, is_full) = bytes(&["--full"]);
+    assert_eq!(is_full, true);
+    assert!(full > 1.9 * usual, "{full} {usual}");
+    // one that has no other says so, and runs
+    let (status, out, error) = said(&["lab", "run", "hsdba-example", "--full"]);
+    assert_eq!(status, 0, "{error}");
+    assert!(error.contains("hsdba-example: runs at the paper's size already"), "{error}");
+    assert!(out.starts_with("hsdba-example: virtual driver, one seed\n"), "{out}");
+}

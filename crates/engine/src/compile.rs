@@ -4,7 +4,9 @@ use weir_classify as classify;
 use weir_packet::{Net, Side};
 use weir_policy::plan::NodeId;
 use weir_policy::plan::{Kind, Shares, Target};
-use weir_policy::{Both, By, Counts, From, LeafWords, Limit, Plan, Queue, Raw, Toward, When};
+use weir_policy::{
+    Both, By, Counts, From, Known, LeafWords, Limit, Plan, Queue, Raw, Toward, When,
+};
 use weir_shape::tree::{self, NodeSpec};
 use weir_shape::{Layer, Link};
 use weir_units::{Bytes, Rate, Span};
@@ -186,7 +188,16 @@ fn each(plan: &Plan, layout: &Layout, node: u32) -> classify::Target {
         count,
         idle: each.age,
         overflow_leaf: layout.slots[each.others as usize],
+        known: each.known.as_ref().map(|known| known.iter().map(owner).collect()),
     })
+}
+
+fn owner(known: &Known) -> classify::Owner {
+    match *known {
+        Known::Block(block) => classify::Owner::Block(block),
+        Known::Mac(mac) => classify::Owner::Mac(mac),
+        Known::Vlan(vlan) => classify::Owner::Vlan(vlan),
+    }
 }
 
 /// A group without addresses: nothing matches it, while to classify no address means any.

@@ -21,4 +21,4 @@ pub use engine::{Config, Demand, Engine, LINK, Snapshot};
 pub use explain::Trace;
 pub use ledger::{Count, Counters, Delay};
 pub use planner::{NoRoom, Planner};
-pub use report::{Report, Row};
+pub use report::{Asker, Report, Row};

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use weir_classify::Owner;
 use weir_packet::Side;
 use weir_policy::Plan;
 use weir_policy::plan::NodeId;
@@ -18,6 +19,17 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// What leaves had counted that are gone; part of the link's row.
     pub gone: [Counters; 2],
+    /// Who asks for a leaf of its own and is not approved.
+    pub askers: Vec<Asker>,
+}
+
+/// Somebody who asks for a leaf of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asker {
+    /// The path of the class.
+    pub class: String,
+    /// Who it is, as `known` would name it.
+    pub who: String,
 }
 
 /// One node.
@@ -89,7 +101,16 @@ impl Report {
                 rows.append(&mut made);
             }
         }
-        Report { rows, gone: snapshot.gone }
+        let asker = |(class, who): (u32, Owner)| {
+            let class = plan.node(plan.asked.get(class as usize)?.node).path.to_string();
+            let who = match who {
+                Owner::Vlan(vlan) => vlan.to_string(),
+                other => other.to_string(),
+            };
+            Some(Asker { class, who })
+        };
+        let askers = engine.classifier().askers().filter_map(asker).collect();
+        Report { rows, gone: snapshot.gone, askers }
     }
 }
 

@@ -125,6 +125,57 @@ fn made_leaves_outlive_a_change_and_are_named_by_their_host() {
 }
 
 #[test]
+fn an_unknown_host_shares_the_rest_until_a_change_approves_it() {
+    let guests = |known: &str| {
+        format!(
+            "[class.\"/guests\"]\nmatch = \"any\"\n\
+             each = {{ by = \"lan-host\", count = 4, unknown = \"ask\", known = [{known}] }}\n"
+        )
+    };
+    let mut world = World::new(&guests("\"10.0.0.1\""));
+    world.send(1, 2);
+    world.send(2, 3);
+    // one that sends on is told of once
+    world.send(2, 4);
+    let told = |world: &World| {
+        let report = Report::of(&world.engine, &world.plan);
+        report.askers.into_iter().map(|a| (a.class, a.who)).collect::<Vec<_>>()
+    };
+    let two = ("/guests".to_owned(), "10.0.0.2".to_owned());
+    assert_eq!(told(&world), [two]);
+    assert_eq!(world.engine.classifier().counters().hosts_asked, 1);
+    let leaf = |world: &World, path: &str| {
+        let row = world.seen().into_iter().find(|(row, ..)| row == path);
+        row.map_or(0, |(_, received, _)| received)
+    };
+    assert_eq!((leaf(&world, "/guests/10.0.0.1"), leaf(&world, "/guests/(others)")), (2, 7));
+    world.change(&guests("\"10.0.0.0/30\""));
+    world.send(2, 1);
+    world.send(9, 1);
+    assert_eq!(told(&world), [("/guests".to_owned(), "10.0.0.9".to_owned())]);
+    assert_eq!((leaf(&world, "/guests/10.0.0.2"), leaf(&world, "/guests/(others)")), (1, 8));
+    // who is known no longer asks again
+    world.change(&guests(""));
+    world.send(2, 1);
+    assert_eq!(told(&world).len(), 2);
+    assert_eq!(leaf(&world, "/guests/(others)"), 9);
+}
+
+#[test]
+fn no_more_askers_are_remembered_than_there_is_room_for() {
+    let mut world = World::new(
+        "[class.\"/guests\"]\nmatch = \"any\"\n\
+         each = { by = \"lan-host\", unknown = \"ask\" }\n",
+    );
+    let many = u8::try_from(weir_units::limits::EACH_ASKERS).expect("is small") + 3;
+    (1..=many).for_each(|host| world.send(host, 1));
+    let askers = Report::of(&world.engine, &world.plan).askers;
+    assert_eq!(askers.len(), weir_units::limits::EACH_ASKERS);
+    // the first three are forgotten
+    assert_eq!(askers[0].who, "10.0.0.4");
+}
+
+#[test]
 fn a_host_that_was_silent_makes_room_and_its_books_stay_with_the_class() {
     let each = "[class.\"/h\"]\nmatch = \"udp\"\n\
                 each = { by = \"lan-host\", count = 1, age = \"1s\" }\n";

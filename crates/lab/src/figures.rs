@@ -35,8 +35,8 @@ pub fn figures(scenario: &Scenario, runs: &[Run]) -> Vec<(String, Figure)> {
                 pairs.map(|(a, b)| Some((*a)? / (*b).filter(|b| *b != 0.0)?)).collect()
             }
             Kind::Apart(of) => by_place(&by_run, of, apart),
-            Kind::Lowest(of) => by_place(&by_run, of, least),
-            Kind::Highest(of) => by_place(&by_run, of, worst),
+            Kind::Lowest(of) => by_place(&by_run, &made(scenario, &by_run, of), least),
+            Kind::Highest(of) => by_place(&by_run, &made(scenario, &by_run, of), worst),
             _ => runs.iter().map(|run| one(scenario, run, metric)).collect(),
         };
         let known: Vec<f64> = values.iter().copied().flatten().collect();
@@ -46,6 +46,12 @@ pub fn figures(scenario: &Scenario, runs: &[Run]) -> Vec<(String, Figure)> {
         by_run.push(values);
     }
     figures
+}
+
+/// Those of several metrics that count: of allocators, cases that a profile leaves out do not.
+fn made(scenario: &Scenario, by_run: &[Vec<Option<f64>>], of: &[usize]) -> Vec<usize> {
+    let is_made = |of: &usize| by_run[*of].iter().any(Option::is_some);
+    of.iter().copied().filter(|of| scenario.sharing.is_none() || is_made(of)).collect()
 }
 
 /// Of each run, one of the values of several metrics; none if one of them has none.

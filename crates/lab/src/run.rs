@@ -116,6 +116,7 @@ pub fn all(
 /// The policy is more than an engine takes; in words.
 pub fn one(scenario: &Scenario, profile: &Profile, seed: u64) -> Result<Run, String> {
     let mut run = match (&scenario.sharing, profile.law) {
+        (Some(sharing), Some(_)) if sharing.leaves() > profile.leaves => Run::default(),
         (Some(sharing), Some(law)) => {
             let shares = sharing::run(sharing, law, seed);
             Run { shares, ..Run::default() }
@@ -187,13 +188,17 @@ pub fn build(scenario: &Scenario, profile: &Profile, seed: u64) -> Result<Built,
     }
     // the luck of when each flow begins
     let mut random = Random::new(seed, u64::MAX);
+    // and of how far away it is: where nobody says so, all else is as it was
+    let mut ways = Random::new(seed, u64::MAX - 1);
     let mut flows = Vec::new();
     for (at, flow) in scenario.flows.iter().enumerate() {
         // the luck of the others is the same with it and without
         let stays_away = profile.without.contains(&at);
         let each = (0..flow.count).map(|n| {
             let late = Span::from_ns(random.below(flow.spread.ns().max(1)));
-            (!stays_away).then(|| world.flow(&spec(scenario, flow, &nodes, n, late)))
+            let away = Span::from_ns(ways.below(flow.away.ns().max(1)));
+            let spec = FlowSpec { away, ..spec(scenario, flow, &nodes, n, late) };
+            (!stays_away).then(|| world.flow(&spec))
         });
         flows.push(each.flatten().collect());
     }

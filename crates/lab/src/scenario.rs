@@ -10,6 +10,7 @@ mod nodes;
 mod path;
 mod profiles;
 mod shared;
+mod size;
 mod sweep;
 
 use toml::de::{DeTable, DeValue};
@@ -27,6 +28,7 @@ pub use links::{Wire, Words};
 pub use metrics::{Kind, Metric, PLAY_OUT, Side, Window};
 pub use nodes::{Node, NodeKind};
 pub use profiles::Profile;
+pub use size::Size;
 
 /// Everything that a run needs.
 #[derive(Debug)]
@@ -55,6 +57,8 @@ pub struct Scenario {
     pub claims: Vec<Claim>,
     /// The allocators alone, without hosts: then there are no nodes, links and flows.
     pub sharing: Option<Sharing>,
+    /// Whether it says what it is at the paper's size; if not, it has one size.
+    pub has_full: bool,
     /// The other cases of a sweep, each a scenario without metrics and claims of its own.
     pub more: Vec<Scenario>,
 }
@@ -70,8 +74,9 @@ pub struct Reading {
     pub source: Source,
 }
 
-const TOP: [&str; 10] = [
-    "scenario", "sweep", "sharing", "node", "link", "flow", "policy", "profile", "metric", "claim",
+const TOP: [&str; 11] = [
+    "scenario", "size", "sweep", "sharing", "node", "link", "flow", "policy", "profile", "metric",
+    "claim",
 ];
 const SCENARIO: [&str; 6] = ["about", "run", "from", "to", "bin", "seeds"];
 /// How many names a message lists.
@@ -81,11 +86,19 @@ const SPAN: &str = "a time as in \"20ms\" or \"60s\"";
 /// Brings a file that a scenario names: the policy of a profile.
 pub type Load<'l> = dyn FnMut(&str) -> Result<String, String> + 'l;
 
-/// Reads a scenario.
+/// Reads a scenario of the usual size.
 ///
 /// # Errors
 /// The file is not text; the offset of the first byte that is not.
 pub fn read(source: Source, load: &mut Load<'_>) -> Result<Reading, usize> {
+    read_sized(source, Size::Usual, load)
+}
+
+/// Reads a scenario. One that has a single size is the same in both.
+///
+/// # Errors
+/// The file is not text; the offset of the first byte that is not.
+pub fn read_sized(source: Source, size: Size, load: &mut Load<'_>) -> Result<Reading, usize> {
     let mut problems = Problems::default();
     let text = source.text()?;
     let (document, errors) = DeTable::parse_recoverable(text);
@@ -93,8 +106,11 @@ pub fn read(source: Source, load: &mut Load<'_>) -> Result<Reading, usize> {
         let place = Place::of(&error.span().unwrap_or(0..0));
         problems.error(place, format!("this is not TOML: {}", error.message()), "");
     }
-    let filled = sweep::cases(text, document.get_ref(), &mut problems);
+    let sizes = size::values(text, document.get_ref(), size, &mut problems);
+    let filled = sweep::cases(text, document.get_ref(), &sizes, &mut problems);
     let scenario = all_cases(&filled, load, &mut problems);
+    let has_full = !sizes.is_empty();
+    let scenario = scenario.map(|scenario| Scenario { has_full, ..scenario });
     let has_errors = problems.has_errors();
     let problems = problems.into_list();
     Ok(Reading { scenario: scenario.filter(|_| !has_errors), problems, source })
@@ -184,7 +200,7 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
     let problems = &mut all_problems;
     let mut top = Table::new("the scenario", document, text);
     // read before
-    let _ = top.take("sweep");
+    let _ = (top.take("sweep"), top.take("size"));
     let head = top.take("scenario");
     if head.is_none() {
         let help = "begin with [scenario] and about = \"...\", run = \"60s\"";
@@ -238,6 +254,7 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
         metrics: Vec::new(),
         claims: Vec::new(),
         sharing: sharing.flatten(),
+        has_full: false,
         more: Vec::new(),
     };
     Case { scenario, metrics, claims, times, problems: all_problems }
@@ -314,11 +331,12 @@ fn entries<'t>(
     entry.and_then(|e| e.table(what, problems)).map_or_else(Vec::new, |t| t.all().collect())
 }
 
-/// A number, with or without a point.
+/// A number, with or without a point; in quotes where a word is filled in.
 fn figure(entry: Entry<'_>, name: &str, problems: &mut Problems) -> Option<f64> {
     let text = match entry.value {
         DeValue::Integer(number) => Some(number.as_str()),
         DeValue::Float(number) => Some(number.as_str()),
+        DeValue::String(text) => Some(&**text),
         _ => None,
     };
     let figure = text.and_then(|t| t.replace('_', "").parse::<f64>().ok());

@@ -33,7 +33,8 @@ pub fn summary(outcome: &Outcome, expected: &Expected) -> Vec<String> {
 pub(crate) fn heading(outcome: &Outcome) -> String {
     let Outcome { experiment, driver, seeds, .. } = outcome;
     let seeds = if *seeds == 1 { "one seed".to_owned() } else { format!("{seeds} seeds") };
-    format!("{experiment}: {} driver, {seeds}", driver.name())
+    let size = if outcome.is_full { ", the paper's size" } else { "" };
+    format!("{experiment}: {} driver, {seeds}{size}", driver.name())
 }
 
 /// How many claims hold and do not: `3 claims: 2 hold, 1 pending`.

@@ -1,7 +1,7 @@
 //! Scenarios as they are read: what is wrong is said, all of it, each at its place; what is right
 //! gives figures that a pencil can check.
 
-use weir_lab::scenario::{Load, Reading, Scenario, read};
+use weir_lab::scenario::{Load, Reading, Scenario, Size, read, read_sized};
 use weir_lab::{figures, run};
 use weir_policy::Source;
 
@@ -170,4 +170,103 @@ fn what_a_line_did_before_it_counts_is_not_in_its_figures() {
         .collect::<std::collections::BTreeMap<_, _>>();
     // one alone sends less than the line carries: nobody waits
     assert_eq!(figures.get("queue_ms.400").map(|figure| figure.mean), Some(0.0));
+}
+
+const SIZED: &str = r#"
+[scenario]
+run = "{long}"
+[size]
+long = ["10s", "100s"]
+fast = [800, 8000]
+[sweep]
+rate = ["{fast}", 400]
+[node.a]
+[node.b]
+[link.line]
+between = ["a", "b"]
+[flow.one]
+from = "a"
+to = "b"
+source = "cbr"
+rate = "{rate}kbit"
+[metric."rate.{rate}"]
+kind = "rate"
+flows = ["one"]
+[[claim]]
+id = "all"
+text = "all arrives"
+metric = "rate.{fast}"
+profile = "none"
+at-most = "{fast}"
+[profile.none]
+"#;
+
+#[test]
+fn a_size_stands_everywhere_also_in_what_the_sweep_says() {
+    let of = |size| {
+        let load: &mut Load<'_> = &mut |_| Err("no such file".to_owned());
+        let source = Source::new("scenario.toml", SIZED.to_owned());
+        read_sized(source, size, load).expect("text").scenario.expect("is right")
+    };
+    let name = |scenario: &Scenario| scenario.metrics[0].name.clone();
+    let (usual, full) = (of(Size::Usual), of(Size::Full));
+    assert!(usual.has_full && full.has_full && !scenario(LANES).has_full);
+    assert_eq!((usual.run.ns(), full.run.ns()), (10_000_000_000, 100_000_000_000));
+    assert_eq!((&*name(&usual), &*name(&full)), ("rate.800", "rate.8000"));
+    assert_eq!(full.more[0].run, full.run);
+}
+
+#[test]
+fn a_size_without_two_values_or_a_place_is_said() {
+    let said = problems(&LANES.replace("[sweep]", "[size]\nlong = \"10s\"\n[sweep]"));
+    assert!(
+        said[0].starts_with("scenario.toml:9:1 nothing in the scenario says {long}"),
+        "{said:?}"
+    );
+    assert!(said[1].contains("does not say two values"), "{said:?}");
+}
+
+#[test]
+fn the_same_host_may_be_nearer_and_further_away() {
+    let echo = r#"
+[scenario]
+run = "20s"
+[node.a]
+[node.b]
+[link.line]
+between = ["a", "b"]
+delay = "9ms"
+[flow.all]
+from = "a"
+to = "b"
+source = "echo"
+count = 20
+away = "4ms"
+[metric.least]
+kind = "answer-ms"
+flows = ["all"]
+percent = 0
+[metric.most]
+kind = "answer-ms"
+flows = ["all"]
+percent = 100
+[profile.none]
+"#;
+    let scenario = scenario(echo);
+    let of = |seed| {
+        let run = run::one(&scenario, &scenario.profiles[0], seed).expect("runs");
+        let mean = |seen: &run::Seen| {
+            let sum: u64 = seen.answers.iter().map(|answer| answer.ns()).sum();
+            sum / seen.answers.len() as u64
+        };
+        run.flows[0].iter().map(mean).collect::<Vec<u64>>()
+    };
+    let ways = of(1);
+    // 18 ms there and back, and 0 to 4 ms more, which stay the same for each; a letter typed while
+    // one is under way may wait a little for it
+    assert!(ways.iter().all(|way| (18_000_000..23_000_000).contains(way)), "{ways:?}");
+    let (least, most) = (ways.iter().min().expect("some"), ways.iter().max().expect("some"));
+    assert!(most - least > 2_000_000, "{ways:?}");
+    assert_eq!(ways, of(1));
+    assert_ne!(ways, of(2));
 }

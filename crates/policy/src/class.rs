@@ -9,6 +9,7 @@ use crate::leaf::{self, LeafWords};
 use crate::matching::{self, Match};
 use crate::problem::{At, Place, Problems};
 use crate::reader::{Entry, Table};
+use crate::silent;
 
 /// A class as the operator wrote it.
 #[derive(Clone, Debug)]
@@ -45,6 +46,8 @@ pub struct Class {
     pub enforce: Option<At<Enforce>>,
     /// The path it had before.
     pub was: Option<At<String>>,
+    /// Words that say nothing without queues, and where they stand.
+    pub(crate) said: Vec<At<&'static str>>,
 }
 
 /// A part among siblings: a number, or a rate to be compared with the others' rates.
@@ -120,6 +123,7 @@ pub(crate) fn read(
     let what = format!("class \"{path}\"");
     let good_path = check_path(path, entry.key, problems);
     let mut table = entry.table(&what, problems)?;
+    let said = silent::said(&table);
     let link = take_text(&mut table, "link", "a link's name", problems);
     let was = take_text(&mut table, "was", "the path it had before", problems);
     if let Some(was) = &was {
@@ -148,10 +152,11 @@ pub(crate) fn read(
             problems,
         ),
         priority: table.take("priority").and_then(|e| e.word("priority", &PRIORITY, problems)),
-        each: table.take("each").and_then(|e| each::read(e, problems)),
+        each: table.take("each").and_then(|e| each::read(e, groups, problems)),
         enforce: table.take("enforce").and_then(|e| enforce(e, problems)),
         leaf: leaf::read(&mut table, problems),
         was,
+        said,
     };
     table.finish(&words(), problems);
     good_path.then_some(class)

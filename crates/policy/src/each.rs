@@ -1,8 +1,10 @@
 //! `each`: a class that makes a leaf for every host (or block, or VLAN) with its first frame.
 
-use weir_units::{Span, limits};
+use weir_units::{Prefix, Span, limits};
 
+use crate::addresses::Groups;
 use crate::amount::{Amount, Both, both};
+use crate::matching;
 use crate::problem::{At, Place, Problems};
 use crate::reader::Entry;
 
@@ -19,9 +21,36 @@ pub struct Each {
     pub rate: Both<Option<At<Amount>>>,
     /// What each leaf may borrow up to.
     pub ceil: Both<Option<At<Amount>>>,
+    /// What becomes of those that are not in `known`.
+    pub unknown: Unknown,
+    /// Who has a leaf of its own without asking.
+    pub known: Vec<Known>,
     /// Where it is written.
     pub place: Place,
 }
+
+/// What becomes of a host that comes for the first time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unknown {
+    /// It gets a leaf.
+    #[default]
+    Auto,
+    /// It shares the leaf of those beyond the count, and is told of, until it is approved.
+    Ask,
+}
+
+/// Somebody who is approved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// An address, or all of a block.
+    Block(Prefix),
+    /// A MAC address.
+    Mac([u8; 6]),
+    /// A VLAN.
+    Vlan(u16),
+}
+
+const UNKNOWN: [(&str, Unknown); 2] = [("auto", Unknown::Auto), ("ask", Unknown::Ask)];
 
 /// What one leaf stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +95,7 @@ pub(crate) const BY: [(&str, By); 6] = [
 /// How many leaves an `each` may be told to make.
 const MOST: u64 = 1 << 18;
 
-pub(crate) fn read(entry: Entry<'_>, problems: &mut Problems) -> Option<Each> {
+pub(crate) fn read(entry: Entry<'_>, groups: &Groups, problems: &mut Problems) -> Option<Each> {
     const RATE: &str = "a rate such as \"1mbit\", or a part such as \"5%\"";
     let mut each = Each {
         by: By::LanHost,
@@ -74,6 +103,8 @@ pub(crate) fn read(entry: Entry<'_>, problems: &mut Problems) -> Option<Each> {
         age: Span::from_secs(limits::EACH_IDLE_SECS),
         rate: Both::same(None),
         ceil: Both::same(None),
+        unknown: Unknown::Auto,
+        known: Vec::new(),
         place: entry.place,
     };
     if !entry.value.is_table() {
@@ -87,7 +118,7 @@ pub(crate) fn read(entry: Entry<'_>, problems: &mut Problems) -> Option<Each> {
         problems.error(entry.place, "\"each\" does not say \"by\" what", help);
     }
     let by = by.and_then(|e| e.word("by", &BY, problems));
-    let mut known = vec!["by", "count", "age", "rate", "ceil"];
+    let mut known = vec!["by", "count", "age", "rate", "ceil", "unknown", "known"];
     // by an unknown word, all others are read: what is wrong with them shall not come later
     each.by = by.unwrap_or(LAN_PREFIX);
     if let By::LanPrefix { v4, v6 } | By::WanPrefix { v4, v6 } = &mut each.by {
@@ -109,6 +140,53 @@ pub(crate) fn read(entry: Entry<'_>, problems: &mut Problems) -> Option<Each> {
     }
     each.rate = both(table.take("rate"), "rate", RATE, problems);
     each.ceil = both(table.take("ceil"), "ceil", RATE, problems);
+    let unknown = table.take("unknown").and_then(|e| e.word("unknown", &UNKNOWN, problems));
+    each.unknown = unknown.unwrap_or_default();
+    if let Some(entry) = table.take("known") {
+        each.known = approved(entry, each.by, groups, problems);
+        if each.unknown == Unknown::Auto {
+            let help = "add unknown = \"ask\", or take \"known\" out";
+            problems.warning(entry.key, "\"known\" says nothing: everybody gets a leaf", help);
+        }
+    }
     table.finish(&known, problems);
     by.map(|_| each)
+}
+
+/// Who is approved, in the terms of what a leaf stands for.
+fn approved(entry: Entry<'_>, by: By, groups: &Groups, problems: &mut Problems) -> Vec<Known> {
+    let (what, example) = match by {
+        By::LanMac => ("a MAC address", "\"02:00:5e:10:00:01\""),
+        By::Vlan => ("a VLAN", "10"),
+        _ => ("an address, a block or a group", "\"10.0.9.7\""),
+    };
+    let mut known = Vec::new();
+    for entry in entry.list() {
+        let text = entry.value.as_str();
+        let before = known.len();
+        match by {
+            By::Vlan => {
+                let vlan = entry.number("known", 1..=4_094, problems);
+                known.extend(vlan.and_then(|vlan| u16::try_from(vlan).ok()).map(Known::Vlan));
+                continue;
+            }
+            By::LanMac => known.extend(text.and_then(matching::mac).map(Known::Mac)),
+            _ => {
+                let group = text.and_then(|text| groups.get(text));
+                let block = text.and_then(|text| text.parse::<Prefix>().ok());
+                let blocks = group.map_or(&[][..], |group| group.blocks());
+                known.extend(blocks.iter().copied().chain(block).map(Known::Block));
+                if group.is_some() {
+                    // one without addresses is none of our business here
+                    continue;
+                }
+            }
+        }
+        if known.len() == before {
+            let said = text.map_or_else(|| entry.kind().to_owned(), |text| format!("\"{text}\""));
+            let what = format!("\"known\" cannot be {said}: it is not {what}");
+            problems.error(entry.place, what, format!("write known = [{example}]"));
+        }
+    }
+    known
 }

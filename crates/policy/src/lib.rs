@@ -21,6 +21,7 @@ mod reach;
 pub mod reader;
 mod resolve;
 pub mod say;
+mod silent;
 mod source;
 mod subscribers;
 mod tree;
@@ -30,7 +31,7 @@ pub use addresses::{Addresses, Groups};
 pub use amount::{Amount, Both, Burst};
 pub use class::{Class, Enforce, PRIORITY, Priority, Weight};
 pub use diff::{Change, diff};
-pub use each::{By, Each};
+pub use each::{By, Each, Known, Unknown};
 pub use format::format;
 pub use leaf::{
     Aqm, AqmKind, LeafWords, Limit, Mark, Mss, Next, Queue, Session, Tcp, TcpClock, TcpLoss,

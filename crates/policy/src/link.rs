@@ -7,6 +7,7 @@ use crate::class::{ENFORCE, Enforce};
 use crate::leaf::{self, LeafWords};
 use crate::problem::{At, Place, Problems};
 use crate::reader::{Entry, Table};
+use crate::silent;
 
 /// A link as the operator wrote it.
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ pub struct Link {
     pub enforce: Enforce,
     /// What its leaves do that do not say it themselves.
     pub leaf: LeafWords,
+    /// Words that say nothing without queues, and where they stand.
+    pub(crate) said: Vec<At<&'static str>>,
 }
 
 /// The layer that rates count.
@@ -94,6 +97,7 @@ pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Opt
     let overhead = table.take("overhead").and_then(|e| overhead(e, problems));
     let margin = margin(table.take("margin"), problems);
     let enforce = table.take("enforce").and_then(|e| e.word("enforce", &ENFORCE, problems));
+    let said = silent::said(&table);
     let leaf = leaf::read_of_link(&mut table, problems);
     table.finish(&words(), problems);
     let placeholder = At { value: Rate::MAX, place: entry.key };
@@ -111,6 +115,7 @@ pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Opt
         overhead: overhead.unwrap_or(0),
         enforce: enforce.unwrap_or(Enforce::Auto),
         leaf,
+        said,
     })
 }
 
@@ -128,6 +133,7 @@ pub(crate) fn placeholder() -> Link {
         overhead: 0,
         enforce: Enforce::Auto,
         leaf: LeafWords::default(),
+        said: Vec::new(),
     }
 }
 

@@ -398,7 +398,7 @@ fn macs<'w>(slot: &mut Option<[u8; 6]>, rest: &[&'w str], word: &'w str) -> Resu
     }
 }
 
-fn mac(text: &str) -> Option<[u8; 6]> {
+pub(crate) fn mac(text: &str) -> Option<[u8; 6]> {
     let mut mac = [0; 6];
     let mut parts = text.split([':', '-']);
     for byte in &mut mac {

@@ -5,7 +5,7 @@ use weir_units::{Bytes, Prefix, Rate, Span};
 
 use crate::amount::Both;
 use crate::class::{Enforce, Priority};
-use crate::each::By;
+use crate::each::{By, Known};
 use crate::leaf::LeafWords;
 use crate::link::Counts;
 use crate::matching::When;
@@ -103,6 +103,8 @@ pub struct EachPlan {
     pub age: Span,
     /// What each may have.
     pub shares: Both<Shares>,
+    /// Who is approved, where others have to ask.
+    pub known: Option<Vec<Known>>,
     /// The leaf for those beyond the count.
     pub others: NodeId,
 }

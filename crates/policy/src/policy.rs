@@ -14,7 +14,7 @@ use crate::reader::{Entry, Table};
 use crate::source::{Lines, Source};
 use crate::subscribers::{self, Subscribers};
 use crate::tree::{Tree, by_path};
-use crate::{reach, resolve};
+use crate::{reach, resolve, silent};
 
 /// A policy in the operator's words.
 #[derive(Clone, Debug, Default)]
@@ -89,6 +89,7 @@ pub fn read(source: Source, load: &mut Load<'_>) -> Result<Reading, usize> {
         let plan = resolve::resolve(&policy, &tree, link, &mut problems);
         resolve::check_size(&plan, link.place, &mut problems);
         reach::check(&plan, &policy, &sources[0], &mut problems);
+        silent::check(&plan, &policy, &mut problems);
         plans.push(plan);
     }
     if let Some(table) = &mut policy.subscribers {

@@ -53,6 +53,11 @@ impl<'t> Table<'t> {
         Some(*entry)
     }
 
+    /// The value of `key`; whether it is known is left open.
+    pub(crate) fn peek(&self, key: &str) -> Option<Entry<'t>> {
+        self.entries.iter().find(|(k, ..)| *k == key).map(|(_, entry, _)| *entry)
+    }
+
     /// All names and values, for tables whose names are the operator's own.
     pub fn all(self) -> impl Iterator<Item = (&'t str, Entry<'t>)> {
         self.entries.into_iter().map(|(key, entry, _)| (key, entry))
@@ -234,6 +239,11 @@ impl<'t> Entry<'t> {
         } else {
             self.place
         }
+    }
+
+    /// Something that stands for its name, with the place of that.
+    pub(crate) fn named<T>(&self, value: T) -> At<T> {
+        At { value, place: self.key }
     }
 
     /// Something read from this value, with its place.

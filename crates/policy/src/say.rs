@@ -2,7 +2,7 @@
 
 use crate::amount::Both;
 use crate::class::{ENFORCE, Enforce, PRIORITY, Priority};
-use crate::each::{BY, By};
+use crate::each::{BY, By, Known};
 use crate::leaf::{
     AQMS, Aqm, CLOCKS, LOSSES, LeafWords, Limit, Mark, Mss, NEXT, QUEUES, Queue, Session, Tcp,
     TcpClock, TcpLoss, TcpRate,
@@ -55,14 +55,30 @@ pub fn leaf(words: &LeafWords) -> Vec<(&'static str, String)> {
 #[must_use]
 pub fn each(each: &EachPlan) -> String {
     let Shares { rate, ceil, .. } = each.shares.down;
+    let known = match &each.known {
+        None => String::new(),
+        Some(known) => format!(", unknown ones ask, known {}", list(known)),
+    };
     format!(
-        "{}, at most {}, kept {}, rate {rate}, ceil {ceil} down; rate {}, ceil {} up",
+        "{}, at most {}, kept {}{known}, rate {rate}, ceil {ceil} down; rate {}, ceil {} up",
         by(each.by),
         each.count,
         each.age,
         each.shares.up.rate,
         each.shares.up.ceil
     )
+}
+
+fn list(known: &[Known]) -> String {
+    let one = |known: &Known| match known {
+        Known::Block(block) => block.to_string(),
+        Known::Mac([a, b, c, d, e, f]) => {
+            format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
+        }
+        Known::Vlan(vlan) => format!("vlan {vlan}"),
+    };
+    let said: Vec<String> = known.iter().map(one).collect();
+    if said.is_empty() { "nobody".to_owned() } else { said.join(" ") }
 }
 
 /// What a made leaf stands for.

@@ -121,16 +121,17 @@ fn leaves_take_words_from_above() {
 #[test]
 fn every_word_can_be_said() {
     let text = format!(
-        "{LINK}overhead = 18\nenforce = \"queue\"\n\
+        "{LINK}overhead = 18\nenforce = \"hsdba\"\n\
          [group]\na = [\"10.0.0.0/8\", \"b\"]\nb = [\"fd00::/8\"]\n\
          [class.\"/x\"]\nlink = \"office\"\nwas = \"/y\"\nmatch = [\n\
          \"lan a, wan 192.0.2.0/24, tcp port 80-90, dscp af41, vlan 5, length 64-128, up\",\n\
          \"host b\", \"sctp lan port 5\", \"proto 47\", \"lan mac 02:00:00:00:00:01\", \"arp\",\n\
          \"untagged, ethertype 0x88cc, down\",\n\
          {{ when = \"udp\", bytes = {{ at = \"payload 2\", length = 2, value = 0x10, mask = 0xf0 }} }},\n]\n\
-         each = {{ by = \"lan-prefix\", v4 = 30, v6 = 56, count = 9, age = \"1m\", ceil = \"50%\" }}\n\
+         each = {{ by = \"lan-prefix\", v4 = 30, v6 = 56, count = 9, age = \"1m\", ceil = \"50%\", \
+         unknown = \"ask\", known = \"a\" }}\n\
          rate = {{ down = \"2mbit\", up = \"1mbit\" }}\nceil = \"50%\"\nweight = \"3mbit\"\n\
-         priority = \"bulk\"\nburst = {{ down = \"15kb\", up = \"10ms\" }}\nenforce = \"hsdba\"\n\
+         priority = \"bulk\"\nburst = {{ down = \"15kb\", up = \"10ms\" }}\nenforce = \"queue\"\n\
          queue = \"fifo\"\nlimit = \"100 frames\"\necn = true\ndscp = \"cs1\"\n\
          aqm = {{ kind = \"wred\", min = \"10kb\", max = \"30kb\", probability = \"10%\" }}\n\
          tcp = {{ window = true, pace-acks = false, mss = 1300 }}\n\
@@ -201,4 +202,33 @@ fn a_weight_beside_siblings_is_of_their_kind() {
     let plan = plan(&text, "");
     let weights: Vec<u64> = plan.nodes[1..].iter().map(|n| n.shares.down.weight).collect();
     assert_eq!(weights, [3, 2, 2], "the rest weighs as much as the least");
+}
+
+#[test]
+fn who_is_approved_is_said_in_the_terms_of_the_leaves() {
+    let class = |each: &str| {
+        format!(
+            "{LINK}[group]\nstaff = [\"10.1.0.0/24\", \"10.2.0.7\"]\n\
+            [class.\"/a\"]\nmatch = \"any\"\neach = {{ {each} }}\n"
+        )
+    };
+    let known = |each: &str| match &plan(&class(each), "").node(1).kind {
+        Kind::Each(each) => each.known.as_ref().map(Vec::len),
+        _ => None,
+    };
+    assert_eq!(known("by = \"lan-host\""), None);
+    assert_eq!(known("by = \"lan-host\", unknown = \"ask\""), Some(0));
+    assert_eq!(
+        known("by = \"lan-host\", unknown = \"ask\", known = [\"staff\", \"2001:db8::/64\"]"),
+        Some(3)
+    );
+    assert_eq!(
+        known("by = \"lan-mac\", unknown = \"ask\", known = \"02:00:5e:10:00:01\""),
+        Some(1)
+    );
+    assert_eq!(known("by = \"vlan\", unknown = \"ask\", known = [10, 20]"), Some(2));
+    let said = problems(&class("by = \"lan-host\", unknown = \"ask\", known = [\"nobody\"]"), "");
+    assert!(said.concat().contains("not an address, a block or a group"), "{said:?}");
+    let said = problems(&class("by = \"lan-host\", known = [\"staff\"]"), "");
+    assert!(said.concat().contains("everybody gets a leaf"), "{said:?}");
 }

@@ -12,11 +12,12 @@ use std::net::IpAddr;
 use weir_engine::{Config, Engine};
 use weir_packet::{Headers, ethernet};
 use weir_policy::Plan;
-use weir_units::{Instant, Rate};
+use weir_units::{Instant, Rate, Span};
 
 use crate::events::{Event, Events};
 use crate::flow::{Flow, FlowSpec, Report};
 use crate::frames::{Frame, Frames};
+use crate::impair::Impairments;
 use crate::link::{Link, LinkCounts, LinkSpec, Todo};
 use crate::random::Chance;
 use crate::wire::{self, Mac};
@@ -32,6 +33,9 @@ pub type FlowId = usize;
 
 /// Gets each frame as it leaves a line: which link, when, and its bytes.
 pub type Tap = Box<dyn FnMut(LinkId, Instant, &[u8]) + Send>;
+
+/// The port of a host at which frames come that have taken a detour of their flow.
+const DETOUR: usize = usize::MAX;
 
 /// Where a wire is plugged in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +53,8 @@ pub struct World {
     nodes: Vec<Node>,
     links: Vec<Link>,
     flows: Vec<Flow>,
+    /// By flow, the host that its frames take a longer way from, and that way.
+    detours: Vec<Option<(NodeId, LinkId)>>,
     /// When each flow is to be woken at the latest that is queued.
     armed: Vec<Instant>,
     tap: Option<Tap>,
@@ -118,6 +124,7 @@ impl World {
             nodes: Vec::new(),
             links: Vec::new(),
             flows: Vec::new(),
+            detours: Vec::new(),
             armed: Vec::new(),
             tap: None,
             count: 0,
@@ -194,9 +201,21 @@ impl World {
         let addresses = [spec.from_address.unwrap_or(from.1), spec.to_address.unwrap_or(to.1)];
         let flow = Flow::new(spec, id, [from.0, to.0], addresses, self.seed);
         self.flows.push(flow);
+        let detour = (spec.away > Span::ZERO).then(|| (spec.from, self.detour(spec)));
+        self.detours.push(detour);
         self.armed.push(Instant::MAX);
         self.bind(id);
         self.arm(id);
+        id
+    }
+
+    /// A line of a flow's own that leads back to its host, and out of it.
+    fn detour(&mut self, spec: &FlowSpec) -> LinkId {
+        let path = Impairments { delay: spec.away, ..Impairments::default() };
+        let line = LinkSpec { path, ..LinkSpec::default() };
+        let to = Place { node: spec.from, port: DETOUR };
+        let id = self.links.len();
+        self.links.push(Link::new(&line, to, self.seed, id as u64));
         id
     }
 
@@ -275,6 +294,7 @@ impl World {
 
     fn deliver(&mut self, to: Place, frame: Frame) {
         match &mut self.nodes[to.node].kind {
+            Kind::Host(_) if to.port == DETOUR => self.send(to.node, 0, frame),
             Kind::Host(host) => {
                 let bytes = self.frames.bytes(&frame);
                 let headers = Headers::parse(bytes);
@@ -318,7 +338,13 @@ impl World {
     /// Sends what a flow has to send now.
     fn work(&mut self, flow: FlowId) {
         while let Some((node, frame)) = self.flows[flow].transmit(self.now, &mut self.frames) {
-            self.send(node, 0, frame);
+            match self.detours[flow] {
+                Some((from, link)) if from == node => {
+                    let todo = self.links[link].offer(self.now, frame, &mut self.frames);
+                    self.todo(link, todo);
+                }
+                _ => self.send(node, 0, frame),
+            }
         }
         if let Some(left) = self.flows[flow].take_left() {
             for (node, key) in left {

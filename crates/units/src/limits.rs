@@ -25,6 +25,8 @@ pub const PREFIXES: usize = 1 << 21;
 pub const EACH_LEAVES: u32 = 4_096;
 /// Seconds without a frame after which a leaf made by `each` may be given to another host.
 pub const EACH_IDLE_SECS: u64 = 300;
+/// Hosts of one class that are remembered as asking for a leaf of their own.
+pub const EACH_ASKERS: usize = 64;
 /// Connections in the flow table unless the caller says otherwise.
 pub const FLOWS: usize = 1 << 17;
 /// Seconds without a frame after which a connection is forgotten of which only one side was seen,

@@ -138,6 +138,7 @@ pub(crate) fn spec() -> impl Strategy<Value = Spec> {
                     count,
                     idle: Span::from_secs(3),
                     overflow_leaf: number,
+                    known: None,
                 }),
             };
             let is_top = parent as usize == drawn.len();

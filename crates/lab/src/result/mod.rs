@@ -48,6 +48,9 @@ pub struct Outcome {
     pub profile: String,
     /// Over how many seeds they are means.
     pub seeds: u32,
+    /// Whether it ran at the size of its paper, and is smaller as usual.
+    #[serde(default, rename = "full", skip_serializing_if = "is_not")]
+    pub is_full: bool,
     /// The figures of that profile.
     pub metrics: Figures,
     /// What was claimed, and whether it holds.
@@ -77,6 +80,10 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
 }
 
+fn is_not(yes: &bool) -> bool {
+    !yes
+}
+
 impl Outcome {
     /// Without claims and series yet.
     #[must_use]
@@ -86,6 +93,7 @@ impl Outcome {
             driver,
             profile: profile.to_owned(),
             seeds,
+            is_full: false,
             metrics: Figures::default(),
             claims: Vec::new(),
             series: Named::default(),

@@ -25,6 +25,8 @@ pub struct Flow {
     pub start: Span,
     /// How much later some start.
     pub spread: Span,
+    /// How much further away some are, there and back.
+    pub away: Span,
     /// When they have no more to say.
     pub stop: Option<Span>,
     /// How TCP behaves at both ends.
@@ -37,7 +39,7 @@ pub struct Flow {
     pub port: u16,
 }
 
-const WORDS: [&str; 25] = [
+const WORDS: [&str; 26] = [
     "from",
     "to",
     "source",
@@ -63,6 +65,7 @@ const WORDS: [&str; 25] = [
     "keeps",
     "ecn",
     "frame",
+    "away",
 ];
 /// Of Ethernet, IPv4 and TCP.
 const HEADERS: u64 = 54;
@@ -93,6 +96,7 @@ pub(super) fn read(
     let count = table.take("count").and_then(|e| e.number("count", 1..=100_000, problems));
     let mut span = |word: &str| table.take(word).and_then(|e| e.read(word, SPAN, problems));
     let (start, spread, stop) = (span("start"), span("spread"), span("stop"));
+    let away: Option<Span> = span("away");
     let [both, near, far] =
         ["tcp", "tcp-from", "tcp-to"].map(|word| tcp(word, &mut table, problems));
     let mss = table.take("frame").and_then(|e| largest_segment(e, problems));
@@ -112,6 +116,7 @@ pub(super) fn read(
         count: count.and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
         start: start.unwrap_or_default(),
         spread: spread.unwrap_or_default(),
+        away: away.unwrap_or_default(),
         stop,
         tcp: [spec(near), spec(far)],
         traffic_class: code << 2 | u8::from(ecn) << 1,

@@ -20,6 +20,8 @@ pub struct Profile {
     pub plan: Option<Plan>,
     /// What it does with packets where only allocators are.
     pub law: Option<Enforce>,
+    /// The most leaves that its law is run with; cases with more of them are left out.
+    pub leaves: usize,
     /// Links that are otherwise: the place of the link; both directions, there, back.
     pub links: Vec<(usize, [Words; 3])>,
     /// Flows that stay away, by their places.
@@ -33,7 +35,7 @@ pub(super) struct About<'a> {
     pub(super) flows: &'a [Flow],
 }
 
-const WORDS: [&str; 10] = [
+const WORDS: [&str; 11] = [
     "about",
     "system",
     "put",
@@ -44,6 +46,7 @@ const WORDS: [&str; 10] = [
     "law",
     "frames",
     "constant",
+    "leaves",
 ];
 
 pub(super) fn read(
@@ -61,6 +64,8 @@ pub(super) fn read(
     let away = away.into_iter().filter_map(|e| find(e, "without", "flow", names.clone(), problems));
     let without = away.collect();
     let law = sharing::law(&mut table, problems);
+    let leaves = table.take("leaves").and_then(|e| e.number("leaves", 1..=1 << 20, problems));
+    let leaves = leaves.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
     let inline = table.take("policy");
     let file = table.take("policy-file");
     let mut changes = Vec::new();
@@ -104,7 +109,7 @@ pub(super) fn read(
         (None, None) => filled.and_then(|filled| plan(name, filled.entry, &filled.text, problems)),
     };
     let about = sentence.or(system_about).unwrap_or_default().to_owned();
-    Some(Profile { name: name.to_owned(), about, plan, law, links: changes, without })
+    Some(Profile { name: name.to_owned(), about, plan, law, leaves, links: changes, without })
 }
 
 fn change(

@@ -8,6 +8,8 @@ use toml::de::{DeTable, DeValue};
 use weir_policy::reader::{Entry, Table};
 use weir_policy::{Place, Problems};
 
+use super::size;
+
 /// How many cases a scenario may have.
 const CASES: usize = 64;
 
@@ -24,11 +26,19 @@ pub(super) struct Filled {
 /// What stands for a name; nothing where that is at fault, which is said where it is written.
 type Value = (String, Option<String>);
 
-/// One text for each case; the file itself without a sweep.
-pub(super) fn cases(text: &str, document: &DeTable<'_>, problems: &mut Problems) -> Vec<Filled> {
+/// One text for each case; the file itself without a sweep. `sizes` stand everywhere, in what the
+/// sweep says too.
+pub(super) fn cases(
+    text: &str,
+    document: &DeTable<'_>,
+    sizes: &[size::Value],
+    problems: &mut Problems,
+) -> Vec<Filled> {
     let mut top = Table::new("the scenario", document, text);
-    let mut cases: Vec<Vec<Value>> = vec![Vec::new()];
-    let (mut names, mut more) = (Vec::new(), Vec::new());
+    let sized = sizes.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect();
+    let mut cases: Vec<Vec<Value>> = vec![sized];
+    let mut names: Vec<String> = sizes.iter().map(|(name, _)| name.clone()).collect();
+    let mut more = Vec::new();
     if let Some(entry) = top.take("sweep")
         && let Some(table) = entry.table("[sweep]", problems)
     {
@@ -39,7 +49,10 @@ pub(super) fn cases(text: &str, document: &DeTable<'_>, problems: &mut Problems)
                 let what = format!("nothing in the scenario says {{{name}}}");
                 problems.error(entry.key, what, "write it where the values belong");
             }
-            let values = values(name, entry, problems);
+            let mut values = values(name, entry, problems);
+            for (_, value) in values.iter_mut().flatten() {
+                *value = value.take().map(|value| size::filled(&value, sizes));
+            }
             for (word, _) in values.iter().flatten().filter(|(word, _)| !names.contains(word)) {
                 more.push(word.clone());
             }

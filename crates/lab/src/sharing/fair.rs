@@ -4,6 +4,9 @@
 use super::traffic::{send, wanted};
 use super::{Enforce, Gate, Sharing, Shown, bits, whole};
 
+/// When shares have long settled, in ns; in a short stretch after two fifths of it.
+const SETTLED: u64 = 1_000_000_000;
+
 pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Shown {
     let Sharing { nodes, loads, bytes, .. } = sharing;
     let Some(mut gate) = Gate::new(nodes, enforce, seed) else { return Vec::new() };
@@ -11,6 +14,8 @@ pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Shown {
     let stretches = usize::try_from(sharing.run.ns().div_ceil(unit)).unwrap_or(1);
     let mut passed = vec![vec![[0.0_f64; 2]; loads.len()]; stretches];
     let packet = f64::from(*bytes) * 8.0;
+    // of a stretch, what comes before does not count
+    let settled = (unit / 5 * 2).min(SETTLED);
     let line = bits(nodes[0].peak) / 1e9;
     let (mut queue, mut last, mut waits) = (0.0_f64, 0, Vec::new());
     send(loads, *bytes, seed, |now, at| {
@@ -18,7 +23,7 @@ pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Shown {
         queue = (queue - whole(now - last) * line).max(0.0);
         last = now;
         let stretch = usize::try_from(now / unit).unwrap_or(0);
-        let counts = now % unit >= unit / 5 * 2;
+        let counts = now % unit >= settled;
         if passes {
             queue += packet;
         }
@@ -30,7 +35,7 @@ pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Shown {
             }
         }
     });
-    let seconds = whole(unit) * 0.6 / 1e9;
+    let seconds = whole(unit - settled) / 1e9;
     let (mut sum, mut count, mut most, mut used, mut right) = (0.0, 0.0, 0.0_f64, 0.0, 0.0);
     let (mut total, mut small) = (0.0_f64, f64::MAX);
     for (stretch, seen) in passed.iter().enumerate() {

@@ -49,6 +49,13 @@ pub struct Sharing {
     pub(crate) bytes: u32,
 }
 
+impl Sharing {
+    /// How many leaves send.
+    pub(crate) fn leaves(&self) -> usize {
+        self.loads.len()
+    }
+}
+
 /// What a profile does with packets.
 #[derive(Clone, Copy, Debug)]
 pub enum Enforce {

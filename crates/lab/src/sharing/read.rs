@@ -7,9 +7,9 @@ use weir_units::{Rate, Span};
 
 use super::{Ask, Enforce, Gaps, Load, Sharing, bits};
 
-const WORDS: [&str; 13] = [
-    "ask", "case", "rate", "bytes", "unit", "tree", "weights", "load", "gaps", "jitter", "begins",
-    "lasts", "peaks",
+const WORDS: [&str; 14] = [
+    "ask", "case", "rate", "bytes", "unit", "tree", "weights", "load", "row", "gaps", "jitter",
+    "begins", "lasts", "peaks",
 ];
 const ASKS: [(&str, Ask); 7] = [
     ("fair", Ask::Fair),
@@ -29,7 +29,6 @@ pub(crate) fn read(entry: Entry<'_>, run: Span, problems: &mut Problems) -> Opti
     let mut table = entry.table("[sharing]", problems)?;
     let ask = table.take("ask").and_then(|e| e.word("ask", &ASKS, problems));
     let rate = table.take("rate").and_then(|e| e.read::<Rate>("rate", RATE, problems));
-    let bytes = table.take("bytes").and_then(|e| e.number("bytes", 64..=9_000, problems));
     let span = |word: &str, table: &mut Table<'_>, problems: &mut Problems| {
         table.take(word).and_then(|e| e.read::<Span>(word, SPAN, problems))
     };
@@ -46,6 +45,12 @@ pub(crate) fn read(entry: Entry<'_>, run: Span, problems: &mut Problems) -> Opti
     let gaps = table.take("gaps").and_then(|e| e.word("gaps", &all, problems));
     let gaps = gaps.unwrap_or(all[1].1);
     let case = table.take("case").and_then(|e| e.text("case", "a word", problems)).unwrap_or("");
+    let mut number = |word: &str, most: u64, problems: &mut Problems| {
+        let said = chosen(table.take(word), case, problems);
+        said.and_then(|e| e.number(word, 1..=most, problems))
+    };
+    let bytes = number("bytes", 9_000, problems).unwrap_or(1_024);
+    let row = number("row", LEAVES as u64, problems).unwrap_or(1);
     let tree_words = chosen(table.take("tree"), case, problems);
     let widths = numbers(tree_words, "tree", problems);
     let weights = chosen(table.take("weights"), case, problems);
@@ -66,12 +71,12 @@ pub(crate) fn read(entry: Entry<'_>, run: Span, problems: &mut Problems) -> Opti
     let loads = (0_u64..).zip(first..nodes.len()).map(|(number, node)| Load {
         node: u32::try_from(node).unwrap_or(0),
         rate: loads
-            .get(usize::try_from(number).unwrap_or(0) % loads.len().max(1))
+            .get(usize::try_from(number / row).unwrap_or(0) % loads.len().max(1))
             .map_or(0.0, |rate| bits(*rate)),
         gaps,
         times: (begin(number), (begin(number) + lasts.ns()).min(run.ns())),
     });
-    let bytes = u32::try_from(bytes.unwrap_or(1_024)).unwrap_or(1_024);
+    let bytes = u32::try_from(bytes).unwrap_or(1_024).max(64);
     Some(Sharing { ask, loads: loads.collect(), nodes, unit, run, bytes })
 }
 

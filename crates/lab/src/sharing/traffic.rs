@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 use weir_share::{Node, exact};
 use weir_sim::Random;
@@ -50,9 +51,11 @@ pub(crate) fn send(loads: &[Load], len: u32, seed: u64, mut each: impl FnMut(u64
         let phase = unit(&mut random) * gap(load);
         heap.push(Reverse((load.times.0 + number(phase), at)));
     }
-    while let Some(Reverse((now, at))) = heap.pop() {
+    while let Some(mut next) = heap.peek_mut() {
+        let Reverse((now, at)) = *next;
         let load = &loads[at];
         if now >= load.times.1 {
+            PeekMut::pop(next);
             continue;
         }
         each(now, at);
@@ -60,7 +63,8 @@ pub(crate) fn send(loads: &[Load], len: u32, seed: u64, mut each: impl FnMut(u64
             Gaps::Jitter(part) => 1.0 + part * (2.0 * unit(&mut random) - 1.0),
             Gaps::Poisson => -(1.0 - unit(&mut random)).ln(),
         };
-        heap.push(Reverse((now + number(gap(load) * part).max(1), at)));
+        // in its place: with 32 k senders that takes half the time of taking it out and back in
+        *next = Reverse((now + number(gap(load) * part).max(1), at));
     }
 }
 

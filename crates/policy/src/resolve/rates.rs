@@ -5,7 +5,7 @@ use weir_units::Rate;
 use super::{Above, Build};
 use crate::amount::{Amount, Both};
 use crate::class::{Class, Weight};
-use crate::each::Each;
+use crate::each::{Each, Unknown};
 use crate::plan::{EachPlan, Kind, Shares, Target};
 use crate::problem::At;
 
@@ -110,8 +110,9 @@ impl Build<'_> {
         let shares =
             rate.zip(ceil).map(|(rate, ceil)| Shares { rate, ceil, weight: 1, burst: None });
         let (by, count, age) = (each.by, each.count, each.age);
+        let known = (each.unknown == Unknown::Ask).then(|| each.known.clone());
         self.plan.nodes[above.id as usize].kind =
-            Kind::Each(EachPlan { by, count, age, shares, others });
+            Kind::Each(EachPlan { by, count, age, shares, known, others });
         Target::Each(above.id)
     }
 

@@ -22,6 +22,8 @@ pub struct FlowSpec {
     pub from_port: u16,
     /// Its port at `to`; 0: the one that its source is known by.
     pub to_port: u16,
+    /// How much longer its frames take from `from`: who is further away than others of this host.
+    pub away: Span,
     /// DSCP and ECN of its frames.
     pub traffic_class: u8,
     /// What is said.
@@ -127,6 +129,7 @@ impl FlowSpec {
             to_address: None,
             from_port: 0,
             to_port: 0,
+            away: Span::ZERO,
             traffic_class: 0,
             source,
             start: Instant::ZERO,
