@@ -69,16 +69,16 @@ mod tests {
     use crate::{Severity, Source, read};
 
     fn warnings(link: &str, classes: &str) -> Vec<String> {
-        let text = format!(
-            "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"1gbit\"\nup = \"1gbit\"\n{link}\n{classes}"
-        );
+        let line = "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"1gbit\"\nup = \"1gbit\"";
+        let text = format!("{line}\n{link}\n{classes}");
         let reading = read(Source::new("p", text), &mut |_| Err(String::new())).unwrap();
         let all = reading.problems.iter().filter(|p| p.severity == Severity::Warning);
         let place = |p: &crate::Problem| reading.sources[0].position(p.place).to_string();
         all.map(|p| format!("{} {} ({})", place(p), p.what, p.help)).collect()
     }
 
-    const BRANCH: &str = "[class.\"/a\"]\nenforce = \"weir\"\nrate = \"10mbit\"\npriority = \"bulk\"\n\
+    const BRANCH: &str = "[class.\"/a\"]\n\
+        enforce = \"weir\"\nrate = \"10mbit\"\npriority = \"bulk\"\n\
         [class.\"/a/b\"]\nmatch = \"lan 10.0.0.1\"\npriority = \"realtime\"\naqm = \"codel\"\n\
         [class.\"/c\"]\nmatch = \"any\"\npriority = \"bulk\"\naqm = \"codel\"\n";
 
