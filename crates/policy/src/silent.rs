@@ -36,12 +36,13 @@ pub(crate) fn check(plan: &Plan, policy: &Policy, problems: &mut Problems) {
             let law = say::enforce(plan.node(id).enforce);
             let what =
                 format!("\"{}\" says nothing here: enforce = \"{law}\" has no queues", word.value);
-            let whole = if top == 0 { "the link".to_owned() } else { format!("\"{}\"", held.path) };
-            let help = match is_top || QUEUES.contains(&word.value) {
-                true => {
-                    "take it out, or say enforce = \"queue\" where frames shall wait".to_owned()
+            let help = match (is_top || QUEUES.contains(&word.value), top) {
+                (true, _) => {
+                    "take it out, or say enforce = \"queue\" where frames shall wait".into()
                 }
-                false => format!("say it of {whole}, whose one queue all of this goes through"),
+                (false, 0) if word.value != "limit" => "take it out: the link has one queue".into(),
+                (false, 0) => "say it of the link, which has one queue for all".into(),
+                (false, _) => format!("say it of \"{}\", which has one queue for all", held.path),
             };
             problems.warning(word.place, what, help);
         }
@@ -107,5 +108,7 @@ mod tests {
         let said = warnings("enforce = \"hsdba\"\nqueue = \"fair\"\nlimit = \"20ms\"", BRANCH);
         // the link's queue; priority of three classes, aqm of two
         assert_eq!(said.len(), 6, "{said:#?}");
+        // a link has no priority that could be said instead
+        assert!(said.iter().all(|line| !line.contains("say it of")), "{said:#?}");
     }
 }
