@@ -359,7 +359,8 @@ mod tests {
             steps in prop::collection::vec((0u128..60, 0u64..900), 1..400),
         ) {
             let idle = Span::from_ms(2_000);
-            let each = Each { by: By::Vlan, first_leaf: 50, count, idle, overflow_leaf: 1, known: None };
+            let (by, known) = (By::Vlan, None);
+            let each = Each { by, first_leaf: 50, count, idle, overflow_leaf: 1, known };
             let mut hosts = Hosts::new(3, each);
             let seed = Seed::new(4);
             let mut model: BTreeMap<u128, u32> = BTreeMap::new();

@@ -342,9 +342,10 @@ fn figures_as_json_are_json_and_nothing_else() {
 #[test]
 fn an_experiment_runs_at_the_size_of_its_paper_where_it_has_another() {
     let folder = Folder::new("full");
-    let scenario = "[scenario]\nrun = \"{long}\"\n[size]\nlong = [\"1s\", \"2s\"]\n[node.a]\n[node.b]\n\
-        [link.line]\nbetween = [\"a\", \"b\"]\n[flow.one]\nfrom = \"a\"\nto = \"b\"\nsource = \"cbr\"\n\
-        rate = \"800kbit\"\n[metric.bytes]\nkind = \"bytes\"\nflows = [\"one\"]\n[profile.none]\n";
+    let scenario = "[scenario]\nrun = \"{long}\"\n[size]\nlong = [\"1s\", \"2s\"]\n\
+        [node.a]\n[node.b]\n[link.line]\nbetween = [\"a\", \"b\"]\n\
+        [flow.one]\nfrom = \"a\"\nto = \"b\"\nsource = \"cbr\"\nrate = \"800kbit\"\n\
+        [metric.bytes]\nkind = \"bytes\"\nflows = [\"one\"]\n[profile.none]\n";
     let path = folder.write("sized.toml", scenario).display().to_string();
     let bytes = |more: &[&str]| {
         let arguments = [&["lab", "run", &path, "--json", "-"][..], more].concat();

@@ -270,3 +270,45 @@ percent = 100
     assert_eq!(ways, of(1));
     assert_ne!(ways, of(2));
 }
+
+#[test]
+fn a_law_may_be_left_out_of_what_is_too_large_for_it() {
+    let text = r#"
+[scenario]
+run = "100ms"
+[sweep]
+leaves = ["2", "8"]
+[sharing]
+ask = "fair"
+rate = "100mbit"
+case = "{leaves}"
+tree = { 2 = [2], 8 = [2, 4] }
+row = { 2 = 1, 8 = 4 }
+load = ["20mbit", "200mbit"]
+[metric."total.{leaves}"]
+kind = "share"
+figure = "total"
+[metric.total]
+kind = "lowest"
+of = ["total.2", "total.8"]
+[profile.weir]
+law = "weir"
+[profile.small]
+law = "weir"
+leaves = 2
+"#;
+    let scenario = scenario(text);
+    let keys = |profile: usize| {
+        let run = run::one(&scenario, &scenario.profiles[profile], 1).expect("runs");
+        let figures = figures::figures(&scenario, &[run]);
+        figures.into_iter().map(|(key, figure)| (key, figure.mean)).collect::<Vec<_>>()
+    };
+    let (all, small) = (keys(0), keys(1));
+    assert_eq!(
+        all.iter().map(|(key, _)| &**key).collect::<Vec<_>>(),
+        ["total.2", "total.8", "total"]
+    );
+    assert_eq!(small[..], [all[0].clone(), ("total".to_owned(), all[0].1)]);
+    // four in a row send 20 each and four 200, so that there is too much: the link is full
+    assert!((98.0..102.0).contains(&all[1].1), "{all:?}");
+}

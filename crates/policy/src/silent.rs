@@ -36,12 +36,13 @@ pub(crate) fn check(plan: &Plan, policy: &Policy, problems: &mut Problems) {
             let law = say::enforce(plan.node(id).enforce);
             let what =
                 format!("\"{}\" says nothing here: enforce = \"{law}\" has no queues", word.value);
-            let whole = if top == 0 { "the link".to_owned() } else { format!("\"{}\"", held.path) };
-            let help = match is_top || QUEUES.contains(&word.value) {
-                true => {
-                    "take it out, or say enforce = \"queue\" where frames shall wait".to_owned()
+            let help = match (is_top || QUEUES.contains(&word.value), top) {
+                (true, _) => {
+                    "take it out, or say enforce = \"queue\" where frames shall wait".into()
                 }
-                false => format!("say it of {whole}, whose one queue all of this goes through"),
+                (false, 0) if word.value != "limit" => "take it out: the link has one queue".into(),
+                (false, 0) => "say it of the link, which has one queue for all".into(),
+                (false, _) => format!("say it of \"{}\", which has one queue for all", held.path),
             };
             problems.warning(word.place, what, help);
         }
@@ -69,16 +70,16 @@ mod tests {
     use crate::{Severity, Source, read};
 
     fn warnings(link: &str, classes: &str) -> Vec<String> {
-        let text = format!(
-            "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"1gbit\"\nup = \"1gbit\"\n{link}\n{classes}"
-        );
+        let line = "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"1gbit\"\nup = \"1gbit\"";
+        let text = format!("{line}\n{link}\n{classes}");
         let reading = read(Source::new("p", text), &mut |_| Err(String::new())).unwrap();
         let all = reading.problems.iter().filter(|p| p.severity == Severity::Warning);
         let place = |p: &crate::Problem| reading.sources[0].position(p.place).to_string();
         all.map(|p| format!("{} {} ({})", place(p), p.what, p.help)).collect()
     }
 
-    const BRANCH: &str = "[class.\"/a\"]\nenforce = \"weir\"\nrate = \"10mbit\"\npriority = \"bulk\"\n\
+    const BRANCH: &str = "[class.\"/a\"]\n\
+        enforce = \"weir\"\nrate = \"10mbit\"\npriority = \"bulk\"\n\
         [class.\"/a/b\"]\nmatch = \"lan 10.0.0.1\"\npriority = \"realtime\"\naqm = \"codel\"\n\
         [class.\"/c\"]\nmatch = \"any\"\npriority = \"bulk\"\naqm = \"codel\"\n";
 
@@ -107,5 +108,7 @@ mod tests {
         let said = warnings("enforce = \"hsdba\"\nqueue = \"fair\"\nlimit = \"20ms\"", BRANCH);
         // the link's queue; priority of three classes, aqm of two
         assert_eq!(said.len(), 6, "{said:#?}");
+        // a link has no priority that could be said instead
+        assert!(said.iter().all(|line| !line.contains("say it of")), "{said:#?}");
     }
 }
