@@ -70,3 +70,5 @@ pub const SHARE_NODES: u32 = 1 << 20;
 pub const SHARE_WEIGHT: u32 = 1 << 20;
 /// Events of leaves that join and go, kept until they are fetched.
 pub const SHARE_EVENTS: usize = 1_024;
+/// Descriptors that one loop waits on.
+pub const WAIT_FDS: usize = 64;
