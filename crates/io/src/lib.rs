@@ -3,6 +3,7 @@
 
 mod capture;
 mod kernel;
+pub mod netdev;
 pub mod notify;
 pub mod offload;
 pub mod privileges;

@@ -72,3 +72,5 @@ pub const SHARE_WEIGHT: u32 = 1 << 20;
 pub const SHARE_EVENTS: usize = 1_024;
 /// Descriptors that one loop waits on.
 pub const WAIT_FDS: usize = 64;
+/// Bytes of an interface's MTU that weir accepts.
+pub const PORT_MTU: usize = 9_216;

@@ -2,7 +2,9 @@
 //! an object whose every access is checked. All `unsafe` of this crate's ports is here; what is
 //! built on it (rings, netlink, facts of an interface) is ordinary code.
 
+pub(crate) mod ioctl;
 pub(crate) mod process;
+pub(crate) mod socket;
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
