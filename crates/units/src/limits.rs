@@ -70,6 +70,12 @@ pub const SHARE_NODES: u32 = 1 << 20;
 pub const SHARE_WEIGHT: u32 = 1 << 20;
 /// Events of leaves that join and go, kept until they are fetched.
 pub const SHARE_EVENTS: usize = 1_024;
+/// Bytes of the ring by which frames come to a packet port.
+pub const PACKET_RING_BYTES: usize = 8 << 20;
+/// Bytes that the kernel may hold for one socket of a port.
+pub const SOCKET_BUFFER_BYTES: usize = 8 << 20;
+/// Bytes of a frame that the kernel hands up uncut, with what it says of it.
+pub const LARGE_FRAME_BYTES: usize = 66 << 10;
 /// Descriptors that one loop waits on.
 pub const WAIT_FDS: usize = 64;
 /// Bytes of an interface's MTU that weir accepts.

@@ -3,6 +3,7 @@
 //! built on it (rings, netlink, facts of an interface) is ordinary code.
 
 pub(crate) mod ioctl;
+pub(crate) mod mapped;
 pub(crate) mod process;
 pub(crate) mod socket;
 
