@@ -130,6 +130,12 @@ impl PortCounters {
     }
 }
 
+/// A port is opened where rights are, and turned on the thread of its engine.
+const _: () = {
+    const fn can_move<T: Send>() {}
+    can_move::<Port>();
+};
+
 /// Both sides of a link, or a port and the one that it replaced.
 impl AddAssign for PortCounters {
     fn add_assign(&mut self, other: PortCounters) {

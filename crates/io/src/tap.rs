@@ -92,9 +92,15 @@ impl TapPort {
     }
 
     pub(crate) fn transmit(&mut self, pool: &mut Pool, burst: &mut Burst) {
+        let mut asked = false;
         while let Some(frame) = burst.frames().first() {
             let bytes = pool.bytes(frame);
             if is_too_long(bytes, self.mtu) {
+                // the MTU may have become larger; once a burst, because asking has its price
+                if !std::mem::replace(&mut asked, true) {
+                    self.state();
+                    continue;
+                }
                 self.counters.too_long += 1;
             } else {
                 match process::write(self.device.as_fd(), bytes).map_err(|e| e.raw_os_error()) {

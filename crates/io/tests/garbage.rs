@@ -1,6 +1,8 @@
 //! Two hundred thousand frames of garbage, seeded: nothing of it panics, every buffer comes back,
 //! and what is cut adds up.
 
+use std::net::SocketAddr;
+
 use weir_io::offload::{self, Checksum, Large, LargeKind, Splitter, UNDONE_BYTES, Undone};
 use weir_io::{MemoryPort, Port};
 use weir_packet::{Build, Burst, Headers, Pool};
@@ -20,7 +22,7 @@ impl Dice {
     }
 
     fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.roll() % n as u64).unwrap()
+        usize::try_from(self.roll() % n as u64).unwrap_or(0)
     }
 
     fn byte(&mut self) -> u8 {
@@ -37,10 +39,12 @@ impl Dice {
             let len = self.below(2_200);
             return (0..len).map(|_| self.byte()).collect();
         }
-        let (a, b) = match self.below(2) {
-            0 => ("10.0.0.1:80".parse().unwrap(), "10.0.0.2:443".parse().unwrap()),
-            _ => ("[2001:db8::1]:80".parse().unwrap(), "[2001:db8::2]:443".parse().unwrap()),
+        let host = |v6: bool, n: u16| match v6 {
+            false => SocketAddr::from(([10, 0, 0, 1], n)),
+            true => SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 0, n], n)),
         };
+        let v6 = self.below(2) == 0;
+        let (a, b) = (host(v6, 80), host(v6, 443));
         let build = if self.below(2) == 0 { Build::tcp(a, b) } else { Build::udp(a, b) };
         let build = match self.below(4) {
             0 => build.vlan(self.word()),

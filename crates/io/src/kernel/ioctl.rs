@@ -98,11 +98,15 @@ pub(crate) struct Status {
 
 /// Asks by number, because a name may by now belong to another interface.
 pub(crate) fn status(fd: BorrowedFd<'_>, index: u32) -> io::Result<Status> {
-    const UP_AND_RUNNING: u16 = 0x1 | 0x40;
+    const UP: u16 = 0x1;
+    const RUNNING: u16 = 0x40;
     let name = ask(fd, Request::NameOf, Interface::default().with(index))?.name();
     let flags = ask(fd, Request::Flags, Interface::named(&name))?.half();
     let mtu = ask(fd, Request::Mtu, Interface::named(&name))?.value() as usize;
-    Ok(Status { name, mtu, up: flags & UP_AND_RUNNING == UP_AND_RUNNING })
+    // the flag follows the link with a delay; a driver that cannot be asked leaves us only that
+    let link = ethtool(fd, &name, EthtoolCommand::GetLink, 0).map(|link| link != 0);
+    let up = flags & UP != 0 && link.unwrap_or(flags & RUNNING != 0);
+    Ok(Status { name, mtu, up })
 }
 
 /// An ethtool command that takes and gives one number.
@@ -128,6 +132,7 @@ const ETHTOOL: libc::Ioctl = 0x8946;
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
 pub(crate) enum EthtoolCommand {
+    GetLink = 0x0a,
     GetTxChecksums = 0x16,
     SetTxChecksums = 0x17,
     GetTso = 0x1e,

@@ -161,6 +161,13 @@ pub(crate) fn landlock_restrict(rules: BorrowedFd<'_>) -> io::Result<()> {
     checked(unsafe { libc::syscall(call, rules.as_raw_fd(), 0_u32) }).map(drop)
 }
 
+/// The number of this thread, by which others put interfaces into its network; for tests.
+#[cfg(test)]
+pub(crate) fn thread() -> i32 {
+    // SAFETY: takes and returns numbers only.
+    unsafe { libc::gettid() }
+}
+
 /// Gives this thread a network of its own, which ends with it; for tests.
 #[cfg(test)]
 pub(crate) fn own_network() -> io::Result<()> {

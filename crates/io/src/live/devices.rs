@@ -3,7 +3,10 @@
 use std::process::Command;
 
 use super::{cable, in_own_network, ip, next, numbered, packet, pool, send};
+use weir_units::Span;
+
 use crate::netdev::{self, Feature, Kind, PartOf, Unfit};
+use crate::wait::Wait;
 use crate::{PacketPort, Port, PortState, TapPort};
 
 #[test]
@@ -32,6 +35,8 @@ fn offloads_are_turned_off_as_ethtool_sees_them() {
         cable("lan0", "lan0peer");
         netdev::set_feature("lan0", Feature::Gro, true).unwrap();
         assert!(netdev::facts("lan0").unwrap().features.gro);
+        assert_eq!(netdev::see_single_frames("lan0").unwrap(), [Feature::Gro]);
+        assert_eq!(netdev::see_single_frames("lan0").unwrap(), []);
         for feature in [Feature::Gro, Feature::Tso, Feature::Gso, Feature::TxChecksums] {
             netdev::set_feature("lan0", feature, false).unwrap();
         }
@@ -113,6 +118,12 @@ fn a_tap_device_carries_frames_both_ways_and_ends_with_its_port() {
         let second = TapPort::open("tap8").unwrap();
         assert!(netdev::index_of(second.name()).is_ok());
         drop(second);
+        // a program that another test starts right now has the descriptor until it has begun
+        let (wait, mut patience) = (Wait::new().unwrap(), 500);
+        while netdev::index_of("tap8").is_ok() && patience > 0 {
+            wait.wait([], Some(Span::from_ms(10))).unwrap();
+            patience -= 1;
+        }
         assert!(netdev::index_of("tap8").is_err());
     });
 }

@@ -3,6 +3,7 @@
 
 mod devices;
 mod frames;
+mod stack;
 
 use std::process::Command;
 

@@ -57,6 +57,20 @@ pub fn set_feature(name: &str, feature: Feature, on: bool) -> io::Result<()> {
     }
 }
 
+/// Turns off what joins arriving frames before anybody can see them one by one. Returns what was
+/// on, for who wants to turn it on again.
+pub fn see_single_frames(name: &str) -> io::Result<Vec<Feature>> {
+    let now = Features::of(name)?;
+    let mut turned = Vec::new();
+    for (feature, on) in [(Feature::Gro, now.gro), (Feature::Lro, now.lro)] {
+        if on {
+            set_feature(name, feature, false)?;
+            turned.push(feature);
+        }
+    }
+    Ok(turned)
+}
+
 impl Features {
     /// Which are on of the interface of that name; what a driver does not know is off.
     pub fn of(name: &str) -> io::Result<Self> {

@@ -16,7 +16,7 @@ pub use bridge::{
     add_to_bridge, create_bridge, flush_bridge_port, remove_bridge, remove_from_bridge,
     set_isolated, set_learning,
 };
-pub use features::{Feature, Features, set_feature};
+pub use features::{Feature, Features, see_single_frames, set_feature};
 pub use unfit::Unfit;
 
 /// What is known of an interface.

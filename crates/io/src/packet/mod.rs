@@ -86,11 +86,17 @@ impl PacketPort {
     }
 
     pub(crate) fn transmit(&mut self, pool: &mut Pool, burst: &mut Burst) {
+        let mut asked = false;
         while !burst.is_empty() {
             let fitting = |frame: &&Frame| !is_too_long(pool.bytes(frame), self.mtu);
             let messages = burst.frames().iter().take_while(fitting).map(|frame| pool.bytes(frame));
             let mut messages = messages.peekable();
             if messages.peek().is_none() {
+                // the MTU may have become larger; once a burst, because asking has its price
+                if !std::mem::replace(&mut asked, true) {
+                    self.state();
+                    continue;
+                }
                 self.give_up(pool, burst, |counters| &mut counters.too_long);
                 continue;
             }
@@ -103,7 +109,10 @@ impl PacketPort {
                     }
                 }
                 Err(error) => match error.raw_os_error() {
-                    Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => return,
+                    // the kernel says the same of a full queue, which ends soon, and of a cable
+                    // that is out, which may not: what waited for that would be stale
+                    Some(libc::ENOBUFS) if self.state() == PortState::Up => return,
+                    Some(libc::EAGAIN | libc::ENOMEM) => return,
                     Some(libc::EINTR) => {}
                     Some(libc::EMSGSIZE) => {
                         // the MTU has become smaller

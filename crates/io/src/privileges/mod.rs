@@ -142,6 +142,37 @@ mod tests {
     }
 
     #[test]
+    fn another_user_keeps_the_rights_that_were_kept() {
+        if Capabilities::effective().unwrap().require(&[Capability::SetUid]).is_err() {
+            eprintln!("skipped: becoming another user needs root");
+            return;
+        }
+        // a user is of the whole process, so it is one of its own that changes
+        let mut own = std::process::Command::new(std::env::current_exe().unwrap());
+        own.args(["--exact", "--ignored", "privileges::tests::in_a_process_of_its_own"]);
+        let done = own.output().unwrap();
+        let said = String::from_utf8_lossy(&done.stdout);
+        assert!(done.status.success() && said.contains("1 passed"), "{said}");
+    }
+
+    #[test]
+    #[ignore = "changes the user of the whole process: another test runs it in one of its own"]
+    fn in_a_process_of_its_own() {
+        const NOBODY: u32 = 65_534;
+        become_user(NOBODY, NOBODY).unwrap();
+        let keep = Capabilities::of(&[Capability::NetRaw, Capability::NetAdmin]);
+        drop_to(keep).unwrap();
+        assert_eq!(Capabilities::effective().unwrap(), keep);
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let line = |word: &str| status.lines().find(|line| line.starts_with(word)).unwrap();
+        assert_eq!(line("Uid:"), "Uid:\t65534\t65534\t65534\t65534");
+        assert_eq!(line("Groups:").trim_end(), "Groups:");
+        assert_eq!(line("CapBnd:"), "CapBnd:\t0000000000003000");
+        assert_eq!(line("NoNewPrivs:"), "NoNewPrivs:\t1");
+        assert!(become_user(0, 0).is_err());
+    }
+
+    #[test]
     fn a_thread_keeps_what_it_asked_for_and_nothing_else() {
         // of one thread only, so the others of the test keep what they have
         let thread = std::thread::spawn(|| {
