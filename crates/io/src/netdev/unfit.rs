@@ -98,13 +98,11 @@ impl fmt::Display for Unfit {
                 }
                 Ok(())
             }
-            Unfit::Unreadable(name, why) => {
-                write!(
-                    f,
-                    "\"{name}\": the kernel does not tell what it is: {why}; `ip -details link show {name}` \
-                     asks it the same"
-                )
-            }
+            Unfit::Unreadable(name, why) => write!(
+                f,
+                "\"{name}\": the kernel does not tell what it is: {why}; \
+                 `ip -details link show {name}` asks it the same"
+            ),
             Unfit::Loopback(name) => write!(
                 f,
                 "\"{name}\" is the loopback, which no other host is behind; name the interface \
