@@ -59,9 +59,13 @@ impl TapPort {
         let mut came = 0;
         for _ in 0..burst.room() {
             let Some(mut frame) = pool.take() else {
-                // the frame stays in the kernel; reading it only to drop it would cost as much
+                // left in the kernel it would make the device readable for ever; reading a byte of
+                // it drops the rest
+                if process::read(self.device.as_fd(), &mut [0; 1]).is_err() {
+                    break;
+                }
                 self.counters.no_buffer += 1;
-                break;
+                continue;
             };
             let room = frame.len();
             match process::read(self.device.as_fd(), pool.bytes_mut(&frame)) {

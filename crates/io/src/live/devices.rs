@@ -2,9 +2,10 @@
 
 use std::process::Command;
 
-use super::{cable, in_own_network, ip, next, numbered, packet, pool, send};
+use weir_packet::{Burst, Pool};
 use weir_units::Span;
 
+use super::{cable, in_own_network, ip, next, numbered, packet, pool, send};
 use crate::netdev::{self, Feature, Kind, PartOf, Unfit};
 use crate::wait::Wait;
 use crate::{PacketPort, Port, PortState, TapPort};
@@ -110,6 +111,12 @@ fn a_tap_device_carries_frames_both_ways_and_ends_with_its_port() {
         let counters = tap.counters();
         assert_eq!((counters.sent_frames, counters.received_frames), (100, 100));
         assert_eq!(counters.too_long, 1);
+        for n in 0..3 {
+            send(&mut kernel, &mut pool, &numbered(n).to_vec());
+        }
+        let (mut one, mut burst) = (Pool::new(1, 2_048), Burst::new());
+        assert_eq!((tap.receive(&mut one, &mut burst), tap.counters().no_buffer), (1, 2));
+        assert_eq!(one.bytes(&burst.frames()[0]), numbered(0).to_vec());
         ip("link del tap7");
         assert_eq!((tap.state(), kernel.state()), (PortState::Gone, PortState::Gone));
         assert!(tap.fd().is_none());

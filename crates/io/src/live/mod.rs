@@ -16,6 +16,10 @@ use crate::{PacketPort, Port};
 
 /// Runs a test in a network of its own.
 fn in_own_network(test: impl FnOnce() + Send + 'static) {
+    if Command::new("ip").arg("-V").output().is_err() {
+        eprintln!("skipped: virtual cables need `ip`: apt-get install iproute2");
+        return;
+    }
     let thread = std::thread::spawn(|| {
         if let Err(error) = process::own_network() {
             eprintln!("skipped: a network namespace needs root: {error}");
