@@ -70,3 +70,12 @@ pub const SHARE_NODES: u32 = 1 << 20;
 pub const SHARE_WEIGHT: u32 = 1 << 20;
 /// Events of leaves that join and go, kept until they are fetched.
 pub const SHARE_EVENTS: usize = 1_024;
+/// Slots of each ring between the kernel and an AF_XDP port, a power of two; as many buffers wait
+/// in each queue to be received into.
+pub const XSK_RING_FRAMES: usize = 2_048;
+/// Free buffers of the pool that an AF_XDP port leaves to the others.
+pub const XSK_RESERVE_FRAMES: usize = 256;
+/// Receive queues of one port.
+pub const XSK_QUEUES: usize = 64;
+/// Milliseconds without a turn of the daemon after which frames go past it through the kernel.
+pub const STALE_MS: u64 = 50;
