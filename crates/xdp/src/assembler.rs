@@ -11,7 +11,8 @@ pub(crate) enum Reg {
     R2,
     R3,
     R4,
-    R6 = 6,
+    R5,
+    R6,
     R7,
     R8,
     R9,
@@ -32,6 +33,7 @@ pub(crate) enum Width {
 pub(crate) enum When {
     Equal = 0x10,
     Greater = 0x20,
+    NotEqual = 0x50,
     SignedGreater = 0x60,
 }
 
@@ -242,16 +244,18 @@ mod tests {
         at.label("again")
             .jump_if(R1, When::Equal, 0, "end")
             .jump_if(R2, When::Greater, R3, "end")
+            .jump_if(R3, When::NotEqual, R1, "end")
             .jump_if(R0, When::SignedGreater, 50, "again")
             .map(R1, 3)
             .label("end")
             .exit();
         assert_eq!(
-            bytes(&at.finish()[..3]),
+            bytes(&at.finish()[..4]),
             [
-                [0x15, 0x01, 4, 0, 0, 0, 0, 0],
-                [0x2d, 0x32, 3, 0, 0, 0, 0, 0],
-                [0x65, 0x00, 0xfd, 0xff, 50, 0, 0, 0],
+                [0x15, 0x01, 5, 0, 0, 0, 0, 0],
+                [0x2d, 0x32, 4, 0, 0, 0, 0, 0],
+                [0x5d, 0x13, 3, 0, 0, 0, 0, 0],
+                [0x65, 0x00, 0xfc, 0xff, 50, 0, 0, 0],
             ]
         );
     }

@@ -2,6 +2,7 @@
 //! are the box's own; and reads what the program counted. All through one shared page, with no
 //! system call.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::Ordering;
 
 use weir_units::limits::XSK_QUEUES;
@@ -53,6 +54,23 @@ impl Heart {
         let group = mac[0] & 1 != 0;
         let word = if group { 0 } else { address_word(mac) };
         self.page.word(word::OWN).store(word, Ordering::Relaxed);
+    }
+
+    /// The box's own IPv4 address: ARP requests for it pass to the kernel, so that it is found.
+    /// Zeros for none; only with an [`Heart::own_mac`].
+    pub fn own_ipv4(&self, address: Ipv4Addr) {
+        let word = u64::from(u32::from_ne_bytes(address.octets()));
+        self.page.word(word::OWN_IPV4).store(word, Ordering::Relaxed);
+    }
+
+    /// The box's own IPv6 address: who looks for it asks a group made of its last three bytes
+    /// (RFC 4291, section 2.7.1), whose frames pass to the kernel. Zeros for none; only with an
+    /// [`Heart::own_mac`].
+    pub fn own_ipv6(&self, address: Ipv6Addr) {
+        let [.., a, b, c] = address.octets();
+        let group = address_word([0x33, 0x33, 0xff, a, b, c]);
+        let word = if address.is_unspecified() { 0 } else { group };
+        self.page.word(word::OWN_GROUP).store(word, Ordering::Relaxed);
     }
 
     /// What became of the frames so far.

@@ -189,6 +189,39 @@ mod tests {
     }
 
     #[test]
+    fn who_looks_for_the_box_finds_it() {
+        let Some((program, _socket)) = loaded() else { return };
+        let heart = program.heart().unwrap();
+        heart.take(true);
+        heart.beat(now_ns() + 3_600_000 * NS_PER_MS);
+        let verdict = |frame: &[u8]| program.verdict(frame).unwrap().cast_signed();
+        let arp = |target: [u8; 4]| {
+            let mut frame = frame_to([0xff; 6]);
+            frame[12..14].copy_from_slice(&[0x08, 0x06]);
+            frame[38..42].copy_from_slice(&target);
+            frame
+        };
+        let group = [0x33, 0x33, 0xff, 0x12, 0x34, 0x56];
+        heart.own_ipv4([10, 0, 0, 1].into());
+        heart.own_ipv6([0xfe80, 0, 0, 0, 0, 0, 0xab12, 0x3456].into());
+        assert_eq!(verdict(&arp([10, 0, 0, 1])), XDP_REDIRECT, "a box without a MAC has no face");
+        heart.own_mac(OWN);
+        assert_eq!(verdict(&arp([10, 0, 0, 1])), XDP_PASS);
+        assert_eq!(verdict(&arp([10, 0, 0, 2])), XDP_REDIRECT);
+        assert_eq!(verdict(&arp([10, 0, 0, 1])[..41]), XDP_REDIRECT, "a byte is missing");
+        let mut no_arp = arp([10, 0, 0, 1]);
+        no_arp[13] = 0;
+        assert_eq!(verdict(&no_arp), XDP_REDIRECT, "IPv4 to everyone");
+        assert_eq!(verdict(&frame_to(group)), XDP_PASS);
+        assert_eq!(verdict(&frame_to([0x33, 0x33, 0xff, 0x12, 0x34, 0x57])), XDP_REDIRECT);
+        heart.own_ipv6([0; 16].into());
+        heart.own_ipv4([0; 4].into());
+        assert_eq!(verdict(&frame_to(group)), XDP_REDIRECT);
+        assert_eq!(verdict(&arp([0; 4])), XDP_REDIRECT);
+        assert_eq!(verdict(&frame_to([0; 6])), XDP_REDIRECT);
+    }
+
+    #[test]
     fn the_verifier_is_quoted_when_it_refuses() {
         let Some(_) = loaded() else { return };
         let mut at = crate::assembler::Assembler::default();
@@ -215,6 +248,8 @@ mod tests {
         heart.beat(now_ns() + 3_600_000 * NS_PER_MS);
         best("takes");
         heart.own_mac(OWN);
-        best("takes, with an address of its own");
+        heart.own_ipv4([10, 0, 0, 1].into());
+        heart.own_ipv6([1; 16].into());
+        best("takes, with addresses of its own");
     }
 }

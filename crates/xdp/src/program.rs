@@ -4,7 +4,7 @@
 
 use weir_units::limits::{STALE_MS, XSK_QUEUES};
 
-use crate::assembler::Reg::{R0, R1, R2, R3, R4, R6, R7, R8, R9};
+use crate::assembler::Reg::{R0, R1, R2, R3, R4, R5, R6, R7, R8, R9};
 use crate::assembler::{Assembler, Do, Instruction, Reg, When, Width};
 
 /// The page that program and daemon share: 64-bit words, those of the daemon on a cache line of
@@ -16,6 +16,10 @@ pub(crate) mod word {
     pub(crate) const TAKE: usize = 1;
     /// The box's own MAC address as the program reads one from a frame; 0: none.
     pub(crate) const OWN: usize = 2;
+    /// The box's own IPv4 address as the program reads one from an ARP request; 0: none.
+    pub(crate) const OWN_IPV4: usize = 3;
+    /// The group that neighbours ask for the box's IPv6 address, as [`OWN`]; 0: none.
+    pub(crate) const OWN_GROUP: usize = 4;
     /// The first queue's counters.
     pub(crate) const QUEUES: usize = 8;
     pub(crate) const PER_QUEUE: usize = 8;
@@ -44,6 +48,10 @@ const KTIME_GET_COARSE_NS: i32 = 160;
 const REDIRECT_MAP: i32 = 51;
 
 const ETHERNET_HEADER: i32 = 14;
+const ETHERTYPE: i16 = 12;
+/// RFC 826: eight bytes, then MAC and IPv4 address of who asks, and of who is asked for.
+const ARP_FOR_IPV4: i32 = 28;
+const ARP_TARGET: i16 = 14 + 8 + 6 + 4 + 6;
 const STALE_NS: i32 = fits(STALE_MS * 1_000_000);
 const LAST_QUEUE: i32 = fits(XSK_QUEUES as u64 - 1);
 const BYTES_PER_QUEUE_LOG2: i32 = 6;
@@ -74,15 +82,30 @@ pub(crate) fn program(page: i32, sockets: i32) -> Vec<Instruction> {
     at.load(Width::W64, R1, R7, offset(word::OWN))
         .jump_if(R1, When::Equal, 0, "take")
         .load(Width::W32, R2, R6, DATA)
-        .load(Width::W32, R3, R6, DATA_END)
+        .load(Width::W32, R5, R6, DATA_END)
         .alu(Do::Set, R4, R2)
         .alu(Do::Add, R4, ETHERNET_HEADER)
-        .jump_if(R4, When::Greater, R3, "take")
+        .jump_if(R4, When::Greater, R5, "take")
         .load(Width::W32, R3, R2, 0)
         .load(Width::W16, R4, R2, 4)
         .alu(Do::ShiftLeft, R4, 32)
         .alu(Do::Or, R3, R4)
         .jump_if(R3, When::Equal, R1, "to the box");
+
+    // who asks for the box asks a group: the bridge answers, and lets the others hear it too
+    at.load(Width::W64, R1, R7, offset(word::OWN_GROUP))
+        .jump_if(R1, When::Equal, 0, "no group")
+        .jump_if(R3, When::Equal, R1, "to the box")
+        .label("no group")
+        .load(Width::W16, R4, R2, ETHERTYPE)
+        .jump_if(R4, When::NotEqual, i32::from(u16::from_ne_bytes([0x08, 0x06])), "take")
+        .alu(Do::Set, R4, R2)
+        .alu(Do::Add, R4, ETHERNET_HEADER + ARP_FOR_IPV4)
+        .jump_if(R4, When::Greater, R5, "take")
+        .load(Width::W64, R1, R7, offset(word::OWN_IPV4))
+        .jump_if(R1, When::Equal, 0, "take")
+        .load(Width::W32, R4, R2, ARP_TARGET)
+        .jump_if(R4, When::Equal, R1, "to the box");
 
     at.label("take")
         .map(R1, sockets)
