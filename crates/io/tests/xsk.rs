@@ -351,6 +351,102 @@ fn a_full_ring_leaves_frames_with_the_caller_and_the_pool_its_reserve() {
 }
 
 #[test]
+fn a_link_that_goes_down_keeps_its_frames_until_it_is_up() {
+    if !own_network() {
+        return;
+    }
+    veth("a", 1);
+    veth("b", 1);
+    let (a0, b0) = (Host::at("a0"), Host::at("b0"));
+    let (umem, mut pool) = memory();
+    let mut a = Side::open("a1", Mode::Native, 1, &umem, &mut pool);
+    let mut b = Side::open("b1", Mode::Native, 1, &umem, &mut pool);
+    pass(100, (&a0, &b0), [&mut a, &mut b], &mut pool);
+    ip("link set b1 down");
+    a0.send(&frame(5));
+    wait(a.port.fd(), 10_000);
+    assert_eq!(turn(&mut a, &mut b, &mut pool), 1);
+    assert_eq!((b.port.unsent(), b.port.is_gone(), a.port.unsent()), (1, false, 0));
+    ip("link set b1 up");
+    b.port.settle(&mut pool);
+    wait(b0.as_fd(), 10_000);
+    assert_eq!((b.port.unsent(), b0.receive()), (0, Some(frame(5))));
+    pass(100, (&a0, &b0), [&mut a, &mut b], &mut pool);
+    pass(100, (&b0, &a0), [&mut a, &mut b], &mut pool);
+    a.port.close(&mut pool);
+    b.port.close(&mut pool);
+    assert_eq!(pool.free(), pool.capacity());
+}
+
+/// What a frame takes on its way through the box, the kernel's part with it: CPU time of this
+/// thread, which plays the hosts too, less that of the same without the box.
+/// `cargo test --release -p weir-io --test xsk -- --ignored --nocapture what_a_frame`
+#[test]
+#[ignore = "a measurement"]
+fn what_a_frame_takes() {
+    if !own_network() {
+        return;
+    }
+    veth("a", 1);
+    veth("b", 1);
+    veth("c", 1);
+    let (a0, b0) = (Host::at("a0"), Host::at("b0"));
+    let (c0, c1) = (Host::at("c0"), Host::at("c1"));
+    let (umem, mut pool) = memory();
+    for ring in [512, 2_048, 512, 2_048] {
+        let mut ports = ["a1", "b1"].map(|name| {
+            let spec = XskSpec { ring_frames: ring, ..spec(name, 1) };
+            XskPort::open(&umem, &mut pool, &spec).unwrap()
+        });
+        let programs = [Program::load(1).unwrap(), Program::load(1).unwrap()];
+        let mut links = Vec::new();
+        for ((port, program), name) in ports.iter().zip(&programs).zip(["a1", "b1"]) {
+            port.sockets().for_each(|(queue, socket)| program.put(queue, socket).unwrap());
+            let heart = program.heart().unwrap();
+            heart.take(true);
+            heart.beat(now_ns() + HOUR_NS);
+            links.push(program.attach(ifindex(name), Mode::Native).unwrap());
+        }
+        let [a, b] = &mut ports;
+        for len in [60, 1_514] {
+            let mut frame = frame(1);
+            frame.resize(len, 0);
+            let alone = cost_of(&frame, &c0, &c1, || ());
+            let through = cost_of(&frame, &a0, &b0, || {
+                one_way(a, b, &mut pool);
+                a.settle(&mut pool);
+                b.settle(&mut pool);
+            });
+            println!(
+                "ring {ring:>4}, {len:>4} bytes: {} ns ({through} - {alone})",
+                through - alone
+            );
+        }
+        for port in ports {
+            port.close(&mut pool);
+        }
+    }
+}
+
+/// Nanoseconds of CPU that a frame takes from one host to the other, best of several rounds.
+fn cost_of(frame: &[u8], from: &Host, to: &Host, mut between: impl FnMut()) -> i64 {
+    let round = |between: &mut dyn FnMut()| {
+        let (start, mut arrived) = (live::cpu_ns(), 0);
+        while arrived < 20_000 {
+            for _ in 0..48 {
+                from.send(frame);
+            }
+            between();
+            while to.receive().is_some() {
+                arrived += 1;
+            }
+        }
+        (live::cpu_ns() - start).cast_signed() / arrived
+    };
+    (0..5).map(|_| round(&mut between)).min().unwrap()
+}
+
+#[test]
 fn what_cannot_be_opened_or_attached_says_why() {
     if !own_network() {
         return;

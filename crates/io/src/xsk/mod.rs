@@ -386,3 +386,28 @@ fn wait_for_all(sockets: &[Socket]) -> io::Result<OwnedFd> {
     }
     Ok(all)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::umem::FrameSize;
+
+    /// In a network of its own, whose loopback is its number 1. Zero copy, which alone needs it, is
+    /// more than a loopback knows, but the kernel tidies up in the same place.
+    #[test]
+    fn whether_the_kernel_has_let_go_of_a_queue_can_be_asked() {
+        // SAFETY: the call takes a number only; the thread has no sockets yet.
+        if unsafe { libc::unshare(libc::CLONE_NEWNET) } < 0 {
+            println!("skipped, needs root: unshare: {}", io::Error::last_os_error());
+            return;
+        }
+        let (umem, mut pool) = Umem::with_pool(4_096, FrameSize::Large).unwrap();
+        let spec = XskSpec::of("lo", 1);
+        let port = XskPort::open(&umem, &mut pool, &spec).unwrap();
+        assert!(!has_let_go(&spec, umem.registration(), 1));
+        assert_eq!((port.held(), pool.free()), (XSK_RING_FRAMES, 4_096 - XSK_RING_FRAMES));
+        assert_eq!(port.close(&mut pool), 0);
+        assert!(has_let_go(&spec, umem.registration(), 1));
+        assert_eq!(pool.free(), 4_096);
+    }
+}

@@ -54,9 +54,18 @@ pub(crate) fn ifindex(name: &str) -> u32 {
 
 /// The kernel's clock, in nanoseconds.
 pub(crate) fn now_ns() -> u64 {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+/// CPU time of this thread, in nanoseconds.
+pub(crate) fn cpu_ns() -> u64 {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn clock(which: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` outlives the call.
-    let done = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    let done = unsafe { libc::clock_gettime(which, &raw mut now) };
     assert_eq!(done, 0);
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
