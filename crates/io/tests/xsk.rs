@@ -351,6 +351,28 @@ fn a_full_ring_leaves_frames_with_the_caller_and_the_pool_its_reserve() {
 }
 
 #[test]
+fn one_turn_sends_more_than_one_wakeup_does() {
+    if !own_network() {
+        return;
+    }
+    veth("a", 1);
+    let (umem, mut pool) = memory();
+    let mut port = XskPort::open(&umem, &mut pool, &spec("a1", 1)).unwrap();
+    let mut burst = Burst::new();
+    for number in 0..600 {
+        burst.push(pool.fill(&frame(number)).unwrap()).unwrap();
+        if burst.is_full() || number == 599 {
+            port.transmit(&mut pool, &mut burst);
+        }
+    }
+    assert_eq!((burst.len(), port.unsent()), (0, 600));
+    port.settle(&mut pool);
+    assert_eq!(port.unsent(), 0, "the kernel takes 512 at a time");
+    assert_eq!(port.close(&mut pool), 0);
+    assert_eq!(pool.free(), pool.capacity());
+}
+
+#[test]
 fn a_link_that_goes_down_keeps_its_frames_until_it_is_up() {
     if !own_network() {
         return;
