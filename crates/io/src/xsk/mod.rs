@@ -392,6 +392,12 @@ mod tests {
     use super::*;
     use crate::umem::FrameSize;
 
+    #[test]
+    fn a_port_can_move_to_the_thread_that_serves_it() {
+        fn moves<T: Send>() {}
+        moves::<XskPort>();
+    }
+
     /// In a network of its own, whose loopback is its number 1. Zero copy, which alone needs it, is
     /// more than a loopback knows, but the kernel tidies up in the same place.
     #[test]
