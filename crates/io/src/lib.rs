@@ -2,5 +2,6 @@
 #![deny(unsafe_code)]
 
 mod capture;
+pub mod netns;
 
 pub use capture::{Capture, CaptureError, Fault, Link, PcapWriter, Record, to_ethernet};
