@@ -9,6 +9,7 @@ mod explain;
 mod files;
 mod fmt;
 mod lab;
+mod live;
 mod out;
 mod problems;
 mod replay;
@@ -50,6 +51,9 @@ enum Command {
     /// A tour in half a minute: a policy with a mistake, packets explained, an evening at home
     /// replayed
     Demo(demo::Args),
+    /// The proving ground: real namespaces, real traffic, the bars held live
+    #[command(hide = true)]
+    Live(live::Args),
 }
 
 #[derive(Args)]
@@ -115,5 +119,6 @@ fn main() -> ExitCode {
         Command::Lab(args) => lab::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Live(args) => live::run(&args),
     }
 }
