@@ -50,7 +50,7 @@ pub(crate) fn run(run: &mut Run, middle: Middle) -> Result<bool, String> {
     run.out.line(&format!(
         "edits through {}: a call, {NUMBERED_RATE} of numbered packets each way and {TRANSFERS}\n\
          of TCP down, through {edits} edits and {toggles} times observe and shape; bar: nothing\n\
-         numbered is lost, none of it dropped in weir's books, the call sounds the same to {MOS_BAR}",
+         numbered is lost or dropped in the books, the call sounds the same to {MOS_BAR}",
         middle.name()
     ));
     if middle == Middle::Bridge {
