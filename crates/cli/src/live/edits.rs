@@ -41,6 +41,8 @@ struct Phase {
     refused: Option<String>,
     /// Frames that weir dropped of what ran below its share.
     dropped: Option<u64>,
+    /// And of anything, before it was in the books.
+    at_ports: Option<u64>,
 }
 
 pub(crate) fn run(run: &mut Run, middle: Middle) -> Result<bool, String> {
@@ -86,6 +88,7 @@ pub(crate) fn run(run: &mut Run, middle: Middle) -> Result<bool, String> {
             "lost",
             "overtaken",
             "dropped by weir",
+            "at its ports",
             "call lost",
             "call p99 ms",
             "MOS",
@@ -108,7 +111,7 @@ fn phase(
     joined: &Joined,
     meanwhile: impl FnOnce() -> Result<(), String>,
 ) -> Result<Phase, String> {
-    let before = joined.books()?;
+    let (before, ports_before) = (joined.books()?, joined.lost_at_ports()?);
     let load = Load::start(world)?;
     clock::sleep(Span::from_secs(1));
     let late = Lateness::watch();
@@ -121,10 +124,24 @@ fn phase(
     let dropped = before.zip(joined.books()?).map(|(before, after)| {
         dropped(&after, NUMBERED) - dropped(&before, NUMBERED).min(dropped(&after, NUMBERED))
     });
+    let at_ports = ports_before.zip(joined.lost_at_ports()?);
+    let at_ports = at_ports.map(|(before, after)| after.saturating_sub(before));
     let goodput = u128::from(bits) * 1_000_000_000 / u128::from(time.ns().max(1));
     // to the hundredth of a Mbit/s
     let goodput = u64::try_from(goodput / 10_000 * 10_000).unwrap_or(u64::MAX);
-    Ok(Phase { heard, numbered, goodput: Rate::from_bps(goodput), late, refused, dropped })
+    Ok(Phase {
+        heard,
+        numbered,
+        goodput: Rate::from_bps(goodput),
+        late,
+        refused,
+        dropped,
+        at_ports,
+    })
+}
+
+fn told(count: Option<u64>) -> String {
+    count.map_or_else(|| "-".to_owned(), |n| n.to_string())
 }
 
 /// Frames dropped of a class in both directions.
@@ -183,7 +200,8 @@ impl Phase {
             self.numbered.sent.to_string(),
             self.numbered.lost().to_string(),
             self.numbered.tally.overtaken.to_string(),
-            self.dropped.map_or_else(|| "-".to_owned(), |n| n.to_string()),
+            told(self.dropped),
+            told(self.at_ports),
             format!("{} of {}", self.heard.lost, self.heard.sent),
             ms(self.heard.p99),
             format!("{:.2}", self.heard.mos),

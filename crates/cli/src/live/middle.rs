@@ -67,8 +67,8 @@ pub(crate) struct Book {
     pub(crate) sent: u64,
     pub(crate) held: u64,
     pub(crate) dropped: u64,
-    /// Came from (positive) or went to other classes when the policy changed.
-    pub(crate) moved: i64,
+    /// Came from and went to other leaves when the policy changed; none if that is not told.
+    pub(crate) moved: Option<(u64, u64)>,
 }
 
 /// What a daemon may take until it answers.
@@ -186,9 +186,21 @@ impl<'a> Joined<'a> {
         if self.middle == Middle::Bridge {
             return Ok(None);
         }
-        let text = self.ask(&["tree", "--json"])?;
-        let value: Value = serde_json::from_str(&text).map_err(|e| format!("weir tree: {e}"))?;
-        books(&value).map(Some).ok_or_else(|| format!("weir tree: not as expected: {text}"))
+        let tree = self.told_of("tree")?;
+        books(&tree).map(Some).ok_or_else(|| format!("weir tree: not as expected: {tree}"))
+    }
+
+    /// Frames that weir's ports could not take or send, so that no book has them; none of a bridge.
+    pub(crate) fn lost_at_ports(&self) -> Result<Option<u64>, String> {
+        if self.middle == Middle::Bridge {
+            return Ok(None);
+        }
+        self.told_of("status").map(|status| Some(lost_at_ports(&status)))
+    }
+
+    fn told_of(&self, word: &str) -> Result<Value, String> {
+        let text = self.ask(&[word, "--json"])?;
+        serde_json::from_str(&text).map_err(|e| format!("weir {word}: {e}"))
     }
 
     /// Memory of the daemon in KiB, as the kernel counts it.
@@ -291,35 +303,51 @@ impl Drop for Joined<'_> {
 }
 
 impl Book {
-    /// Whether every frame that came is accounted for.
-    pub(crate) fn is_exact(&self) -> bool {
-        let came = i128::from(self.received) + i128::from(self.moved);
-        came == i128::from(self.sent) + i128::from(self.held) + i128::from(self.dropped)
+    /// Whether every frame that came is accounted for; none if it cannot be said.
+    pub(crate) fn is_exact(&self) -> Option<bool> {
+        let (came, went) = match self.moved {
+            Some(moved) => moved,
+            // what moved between classes has not left the link
+            None if self.class == "/" => (0, 0),
+            None => return None,
+        };
+        Some(self.received + came == self.sent + self.held + self.dropped + went)
     }
 }
 
 fn books(tree: &Value) -> Option<Vec<Book>> {
     let mut books = Vec::new();
-    for class in tree.get("classes")?.as_array()? {
+    for row in tree.get("rows")?.as_array()? {
         for way in ["down", "up"] {
-            let side = class.get(way)?;
+            let side = row.get(way)?;
             let frames = |name: &str| side.get(name)?.get("frames")?.as_u64();
             let dropped = side.get("dropped")?.as_object()?.values();
             let dropped = dropped.map(|count| count.get("frames").and_then(Value::as_u64));
-            let moved = side.get("moved").and_then(|moved| moved.get("frames"));
             books.push(Book {
-                class: class.get("class")?.as_str()?.to_owned(),
+                class: row.get("class")?.as_str()?.to_owned(),
                 way,
-                leaf: class.get("leaf")?.as_bool()?,
+                leaf: matches!(row.get("kind")?.as_str()?, "leaf" | "made"),
                 received: frames("received")?,
                 sent: frames("sent")?,
-                held: frames("held")?,
+                held: frames("waiting")?,
                 dropped: dropped.sum::<Option<u64>>()?,
-                moved: moved.and_then(Value::as_i64).unwrap_or(0),
+                moved: frames("moved_in").zip(frames("moved_out")),
             });
         }
     }
     Some(books)
+}
+
+/// What the ports of a `weir status` could not take or send.
+fn lost_at_ports(status: &Value) -> u64 {
+    const WORDS: [&str; 4] = ["dropped_by_kernel", "no_buffer", "too_long", "not_sent"];
+    let ports = ["lan", "wan"].map(|side| format!("/ports/{side}/counters"));
+    let counts = ports.iter().filter_map(|pointer| status.pointer(pointer));
+    let lost = |counters: &Value| {
+        let words = WORDS.iter().filter_map(|word| counters.get(word)?.as_u64());
+        words.sum::<u64>()
+    };
+    counts.map(lost).sum()
 }
 
 #[cfg(test)]
@@ -331,16 +359,27 @@ mod tests {
     fn books_are_read_and_balanced() {
         let count = |n: u64| json!({ "frames": n, "bytes": n * 100 });
         let side = json!({
-            "received": count(10), "sent": count(6), "held": count(1),
+            "received": count(10), "sent": count(6), "waiting": count(1),
             "dropped": { "queue-full": count(2), "managed": count(1) },
+            "moved_in": count(0), "moved_out": count(0),
         });
-        let tree =
-            json!({ "classes": [{ "class": "/a", "leaf": true, "down": side, "up": side }] });
+        let tree = json!({ "rows": [{ "class": "/a", "kind": "made", "down": side, "up": side }] });
         let books = books(&tree).unwrap();
         assert_eq!((books.len(), books[0].dropped, books[1].way), (2, 3, "up"));
-        assert!(books[0].is_exact());
-        assert!(!Book { sent: 5, ..books[0].clone() }.is_exact());
-        assert!(Book { sent: 9, moved: 3, ..books[0].clone() }.is_exact());
-        assert_eq!(super::books(&json!({ "classes": [{}] })), None);
+        assert_eq!(books[0].is_exact(), Some(true));
+        assert_eq!(Book { sent: 5, ..books[0].clone() }.is_exact(), Some(false));
+        assert_eq!(
+            Book { sent: 9, moved: Some((5, 2)), ..books[0].clone() }.is_exact(),
+            Some(true)
+        );
+        assert_eq!(Book { moved: None, ..books[0].clone() }.is_exact(), None);
+        assert_eq!(super::books(&json!({ "rows": [{}] })), None);
+    }
+
+    #[test]
+    fn what_ports_lose_is_added_up() {
+        let port = json!({ "counters": { "no_buffer": 2, "not_sent": 1, "sent_frames": 9 } });
+        let status = json!({ "ports": { "lan": port, "wan": { "counters": null } } });
+        assert_eq!(lost_at_ports(&status), 3);
     }
 }

@@ -4,7 +4,7 @@ use weir_units::{Rate, Span};
 
 use super::Run;
 use super::clock::{self, Lateness};
-use super::middle::{Joined, Middle};
+use super::middle::{Book, Joined, Middle};
 use super::policy::{self, BULK_PORT, CALL_PORT, NUMBERED_PORT, PING_PORT};
 use super::traffic::{Bulk, Call, End, Flood, Ping};
 use super::verdict::{Table, Verdict, lateness, ms};
@@ -62,9 +62,9 @@ pub(crate) fn run(run: &mut Run, middle: Middle) -> Result<bool, String> {
     let goodput = bytes * 8_000 / (end.since(start).ns() / 1_000_000).max(1) / 1_000;
     row("tcp down", 0, bytes, format!("{goodput} kbit/s"));
     if let Some(books) = &books {
-        let exact = books.iter().filter(|book| book.leaf && book.is_exact()).count() as u64;
-        let leaves = books.iter().filter(|book| book.leaf).count() as u64;
-        row("books", leaves, exact, "leaves and ways whose books balance".to_owned());
+        let said: Vec<bool> = books.iter().filter_map(Book::is_exact).collect();
+        let exact = said.iter().filter(|exact| **exact).count() as u64;
+        row("books", said.len() as u64, exact, "those that balance".to_owned());
     }
     run.out.line(&format!("the machine was late by {} ms (p99/max)", lateness(&late)));
     Ok(table.print(&mut run.out))

@@ -167,10 +167,11 @@ impl Diary {
     }
 
     fn balance(&mut self, books: Vec<Book>) {
-        let leaves = books.into_iter().filter(|book| book.leaf);
-        for book in leaves {
+        let told = |book: &Book| book.leaf || book.class == "/";
+        for book in books.into_iter().filter(told) {
+            let Some(exact) = book.is_exact() else { continue };
             self.books_looked_at += 1;
-            if !book.is_exact() && self.inexact.is_none() {
+            if !exact && self.inexact.is_none() {
                 self.inexact = Some(book);
             }
         }
@@ -229,7 +230,7 @@ mod tests {
             sent: 2,
             held: 1,
             dropped: 0,
-            moved: 0,
+            moved: Some((0, 0)),
         };
         let mut diary = Diary { warm: Some(50_000), most: 51_000, ..Diary::default() };
         diary.balance(vec![book.clone()]);
