@@ -147,7 +147,10 @@ impl Load {
             }
             With::Tcp => {
                 let bulk = Bulk { connections: 4, rate: None };
-                bulk.start(from, to).map(Going::Tcp)
+                // the LAN's end listens: its address says which leaf this is
+                let going =
+                    if self.down { bulk.start(from, to) } else { bulk.start_at_listener(from, to) };
+                going.map(Going::Tcp)
             }
         }
     }

@@ -11,7 +11,7 @@ use super::Run;
 use super::clock::{self, Lateness};
 use super::middle::{Book, Joined, Middle};
 use super::policy::{self, CALL_PORT, PING_PORT};
-use super::traffic::{Call, Crowd, End, Ping};
+use super::traffic::{Call, Crowd, End, Heard, Ping};
 use super::verdict::{Table, Verdict, lateness, ms};
 use super::world::{Sketch, WAN_HOST, World, lan_host};
 
@@ -105,7 +105,8 @@ pub(crate) fn run(run: &mut Run, middle: Middle) -> Result<bool, String> {
     row("transfers", transfers.to_string(), "some", Verdict::of(transfers > 0));
     row("transfers given up", of(&count.given_up).to_string(), "", Verdict::Seen);
     row("bursts of datagrams", of(&count.bursts).to_string(), "", Verdict::Seen);
-    let sound = format!("MOS {:.2}, {} of {} lost", heard.mos, heard.lost, heard.sent);
+    let Heard { sent, lost, p99, mos } = heard;
+    let sound = format!("MOS {mos:.2}, {lost} of {sent} lost, p99 {} ms", ms(p99));
     row("call", sound, "", Verdict::Seen);
     row("longest silence, ms", ms(echoes.silence(start, end)), "", Verdict::Seen);
     row("machine late, ms p99/max", lateness(&late), "", Verdict::Seen);
