@@ -15,6 +15,7 @@ use crate::change::{Change, Layout};
 use crate::enforce::Enforcer;
 use crate::ledger::{Counters, Ledger};
 use crate::planner::{CHUNKS, most};
+use crate::watch::{RoundTrips, Watch};
 
 /// The number of the link itself among the nodes.
 pub const LINK: u32 = 0;
@@ -28,11 +29,14 @@ pub struct Config {
     pub flows: usize,
     /// Makes the hash of flows unpredictable; the same seed gives the same run.
     pub seed: u128,
+    /// Whether TCP's numbers are watched: what comes again or late is counted, round trips are
+    /// timed, and a margin can be found. 32 bytes a connection.
+    pub watch: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { queue_frames: 4_096, flows: FLOWS, seed: 0 }
+        Config { queue_frames: 4_096, flows: FLOWS, seed: 0, watch: false }
     }
 }
 
@@ -48,6 +52,7 @@ pub struct Engine {
     /// Who has no queues there.
     pub(crate) enforcers: [Enforcer; 2],
     pub(crate) ledger: Ledger,
+    pub(crate) watch: Watch,
     pub(crate) scratch: Box<Scratch>,
     layout: Arc<Layout>,
 }
@@ -79,6 +84,8 @@ pub struct Snapshot {
     pub total: [Counters; 2],
     /// What leaves had counted that are gone.
     pub gone: [Counters; 2],
+    /// How long the ways to both sides take, if they are watched.
+    pub round_trips: RoundTrips,
 }
 
 /// Leaves that one call copies or closes at most.
@@ -108,6 +115,7 @@ impl Engine {
             trees: [tree(), tree()],
             enforcers: Default::default(),
             ledger: Ledger::new(CHUNKS),
+            watch: Watch::new(if config.watch { flows } else { 0 }),
             scratch: Box::new(Scratch {
                 headers: [Headers::EMPTY; BURST_FRAMES],
                 labels: [nothing; BURST_FRAMES],
@@ -231,6 +239,7 @@ impl Engine {
         into.leaves.clear();
         into.total = *self.ledger.total();
         into.gone = *self.ledger.gone();
+        into.round_trips = self.watch.round_trips();
         let end = self.ledger.leaves().min(cursor.saturating_add(SLICE));
         for leaf in cursor..end {
             if let Some(slot) = self.ledger.leaf(leaf)
@@ -270,6 +279,7 @@ impl Engine {
     /// Forgets flows and made leaves that have been silent for long; bounded work per call. To be
     /// called now and then: once a millisecond is plenty.
     pub fn age(&mut self, now: Instant) {
+        self.watch.age(now);
         let ledger = &self.ledger;
         self.classifier.age(now, |leaf| ledger.is_empty(leaf));
         while let Some(event) = self.classifier.event() {

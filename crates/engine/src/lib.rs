@@ -15,6 +15,7 @@ mod report;
 mod steady;
 mod treatments;
 mod turn;
+mod watch;
 
 pub use change::{Change, Layout};
 pub use engine::{Config, Demand, Engine, LINK, Snapshot};
@@ -22,3 +23,4 @@ pub use explain::Trace;
 pub use ledger::{Count, Counters, Delay};
 pub use planner::{NoRoom, Planner};
 pub use report::{Report, Row};
+pub use watch::{RoundTrip, RoundTrips};

@@ -133,7 +133,7 @@ struct World {
 
 impl World {
     fn new(choice: &[u8]) -> World {
-        let config = Config { queue_frames: 40, flows: 256, seed: 7 };
+        let config = Config { queue_frames: 40, flows: 256, seed: 7, watch: true };
         let mut planner = Planner::of(&config);
         let plan = plan(choice);
         let first = planner.prepare(&plan).expect("fits");

@@ -54,6 +54,8 @@ pub const PROBLEMS_SHOWN: usize = 100;
 pub const SESSION_IDLE_SECS: u64 = 5;
 /// Acknowledgements that wait for their moment at once.
 pub const HELD_ACKS: usize = 16_384;
+/// Round trips that are timed at once.
+pub const ROUND_TRIPS: usize = 256;
 /// Bytes that a policed class may send at once.
 pub const POLICE_BURST_BYTES: u64 = 1 << 30;
 /// Frames that a simulated world holds at once.
