@@ -98,17 +98,22 @@ impl Watch {
     ) -> Again {
         let mut again = Again::default();
         let mut may_begin = self.trips.may_begin(now, side);
-        let mut bit = 1;
-        for ((frame, headers), label) in frames.iter().zip(headers).zip(labels) {
-            let here = bit;
-            bit <<= 1;
-            let place = label.flow.index as usize;
-            let is_whole = label.kind.is_tcp() && headers.fragment == Fragment::None;
-            let Some(seen) = self.seen.get_mut(place).filter(|_| is_whole) else { continue };
-            let at = usize::from(headers.transport_at);
-            let bytes = pool.bytes(frame).get(at..).and_then(<[u8]>::first_chunk);
+        let headers = &headers[..labels.len()];
+        for (at, (label, frame)) in labels.iter().zip(frames).enumerate() {
+            let headers = &headers[at];
+            if !label.kind.is_tcp() || headers.fragment != Fragment::None {
+                continue;
+            }
+            let Some(seen) = self.seen.get_mut(label.flow.index as usize) else { continue };
+            let header = usize::from(label.transport_at);
+            let bytes = pool.bytes(frame).get(header..).and_then(<[u8]>::first_chunk);
             let Some(bytes) = bytes else { continue };
-            let segment = Segment { bytes, data: headers.end.saturating_sub(headers.payload_at) };
+            // 0: a header that cannot be read to its end
+            let data = match headers.payload_at {
+                0 => 0,
+                at => headers.end.saturating_sub(at),
+            };
+            let segment = Segment { bytes, data };
             let mut brought = Brought::Nothing;
             if segment.data != 0 || segment.has(tcp::SYN | tcp::RST) {
                 brought = seen.note(label.flow.generation, side, &segment);
@@ -118,7 +123,7 @@ impl Watch {
                     } else {
                         &mut again.repeated
                     };
-                    *of |= here;
+                    *of |= 1 << at;
                     self.trips.came_again(side, label.flow);
                 }
             }

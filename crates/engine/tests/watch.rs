@@ -42,7 +42,7 @@ impl Wire {
     }
 
     /// A segment comes in from a side and leaves `held` later.
-    fn pass(&mut self, side: Side, build: Build, held: Span) {
+    fn pass(&mut self, side: Side, build: &Build, held: Span) {
         let frame = self.engine.pool_mut().fill(&build.to_vec()).expect("has room");
         let mut burst = Burst::new();
         burst.push(frame).expect("has room");
@@ -58,12 +58,12 @@ impl Wire {
 
     fn data(&mut self, seq: u32, bytes: u16) {
         let build = self.build(Side::Wan).tcp_flags(tcp::ACK).tcp_seq(seq);
-        self.pass(Side::Wan, build.payload_len(bytes.into()), Span::ZERO);
+        self.pass(Side::Wan, &build.payload_len(bytes.into()), Span::ZERO);
     }
 
     fn flags(&mut self, side: Side, flags: u8, seq: u32) {
         let build = self.build(side).tcp_flags(flags).tcp_seq(seq);
-        self.pass(side, build, Span::ZERO);
+        self.pass(side, &build, Span::ZERO);
     }
 
     fn look(&self) -> Snapshot {
@@ -215,14 +215,14 @@ fn data_are_timed_from_leaving_to_their_acknowledgement() {
     let mut wire = Wire::new();
     let held = Span::from_ms(50);
     let build = wire.build(Side::Lan).tcp_flags(tcp::ACK).tcp_seq(1_000).payload_len(100);
-    wire.pass(Side::Lan, build, held);
+    wire.pass(Side::Lan, &build, held);
     wire.now += Span::from_ms(30);
     let part = wire.build(Side::Wan).tcp_flags(tcp::ACK).tcp_ack(1_099);
-    wire.pass(Side::Wan, part, Span::ZERO);
+    wire.pass(Side::Wan, &part, Span::ZERO);
     assert_eq!(wire.look().round_trips.wan.taken, 0);
     wire.now += Span::from_ms(10);
     let all = wire.build(Side::Wan).tcp_flags(tcp::ACK).tcp_ack(1_100);
-    wire.pass(Side::Wan, all, Span::ZERO);
+    wire.pass(Side::Wan, &all, Span::ZERO);
     let trips = wire.round_trips();
     assert_eq!((trips.wan.taken, trips.lan.taken), (1, 0));
     assert_eq!(trips.wan.shortest, Span::from_us(40_200), "without the time that it waited here");
@@ -234,11 +234,11 @@ fn what_was_sent_twice_is_not_timed() {
     let mut wire = Wire::new();
     for _ in 0..2 {
         let build = wire.build(Side::Lan).tcp_flags(tcp::ACK).tcp_seq(1_000).payload_len(100);
-        wire.pass(Side::Lan, build, Span::ZERO);
+        wire.pass(Side::Lan, &build, Span::ZERO);
         wire.now += Span::from_ms(200);
     }
     let all = wire.build(Side::Wan).tcp_flags(tcp::ACK).tcp_ack(1_100);
-    wire.pass(Side::Wan, all, Span::ZERO);
+    wire.pass(Side::Wan, &all, Span::ZERO);
     assert_eq!(wire.round_trips().wan.taken, 0);
 }
 
@@ -248,14 +248,14 @@ fn answers(wire: &mut Wire, rises: impl Fn(u32) -> u64) {
         // each value twice: only the first of them can be the one that is echoed
         for _ in 0..2 {
             let ack = wire.build(Side::Lan).tcp_flags(tcp::ACK).tcp_options(&stamps(100 + n, 0));
-            wire.pass(Side::Lan, ack.tcp_seq(1), Span::ZERO);
+            wire.pass(Side::Lan, &ack.tcp_seq(1), Span::ZERO);
         }
         // what is under way comes all the while
         for part in 1..=5 {
             wire.now += Span::from_us((20 + rises(n)) * 200 - 100);
             let echo = if part == 5 { 100 + n } else { 99 + n };
             let data = wire.build(Side::Wan).tcp_flags(tcp::ACK).tcp_options(&stamps(0, echo));
-            wire.pass(Side::Wan, data.tcp_seq(n * 500 + part * 100).payload_len(100), Span::ZERO);
+            wire.pass(Side::Wan, &data.tcp_seq(n * 500 + part * 100).payload_len(100), Span::ZERO);
         }
     }
 }
@@ -280,10 +280,10 @@ fn who_has_nothing_to_say_echoes_late_and_is_not_timed() {
     let mut wire = Wire::new();
     for n in 0..40 {
         let ack = wire.build(Side::Lan).tcp_flags(tcp::ACK).tcp_options(&stamps(100 + n, 0));
-        wire.pass(Side::Lan, ack.tcp_seq(1), Span::ZERO);
+        wire.pass(Side::Lan, &ack.tcp_seq(1), Span::ZERO);
         wire.now += Span::from_ms(100);
         let data = wire.build(Side::Wan).tcp_flags(tcp::ACK).tcp_options(&stamps(0, 100 + n));
-        wire.pass(Side::Wan, data.tcp_seq(n * 500).payload_len(500), Span::ZERO);
+        wire.pass(Side::Wan, &data.tcp_seq(n * 500).payload_len(500), Span::ZERO);
     }
     assert_eq!(wire.round_trips().wan.taken, 0);
 }

@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Ok(bench) => bench,
         Err(why) => return problem(&why),
     };
-    (0..args.connections.div_ceil(BURST as u32)).for_each(|_| bench.next());
+    (0..(args.connections as usize).div_ceil(BURST)).for_each(|_| bench.next());
     let mut figures = Figures::new(&["ns_per_frame"]);
     for _ in 0..args.rounds {
         let (mut time, mut frames) = (Duration::ZERO, 0);

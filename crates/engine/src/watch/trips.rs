@@ -1,5 +1,5 @@
-//! Round trips, taken in passing: from the moment in which a frame leaves here towards a side to the
-//! moment in which something comes back that was sent after the frame had arrived there.
+//! Round trips, taken in passing: from the moment in which a frame leaves here towards a side to
+//! the moment in which something comes back that was sent after the frame had arrived there.
 //!
 //! Two things are timed. Data, until they are acknowledged; unless they were sent twice, when
 //! nobody can tell which of the two is answered. And acknowledgements that bring a new value of the
@@ -153,8 +153,8 @@ impl Trips {
         self.waiting[side as usize] != 0
     }
 
-    /// A segment came in from `side`, of a connection that is timed or may be. `shortest_us` is that
-    /// of its connection towards the WAN, if anything is remembered of it.
+    /// A segment came in from `side`, of a connection that is timed or may be. `shortest_us` is
+    /// that of its connection towards the WAN, if anything is remembered of it.
     #[inline(never)]
     pub(super) fn frame(
         &mut self,
@@ -266,7 +266,7 @@ impl Slot {
     fn took(&self, now: Instant) -> Option<Span> {
         let took = now.since(self.at);
         let silent = now.since(self.heard);
-        let is_way = !self.by_clock || silent.ns() <= took.ns() / 4 * 3;
+        let is_way = !self.by_clock || silent.ns() <= took.ns() / 2;
         (is_way && took < PATIENCE).then_some(took)
     }
 }
@@ -284,7 +284,7 @@ impl Tally {
         }
     }
 
-    /// Only those by clock are compared: an acknowledgement of data may be put off by the other side.
+    /// Only those by clock are compared: the other side may put off an acknowledgement of data.
     fn add(&mut self, now: Instant, took: Span, known: Option<&mut u32>, by_clock: bool) {
         self.close(now);
         self.taken += 1;
