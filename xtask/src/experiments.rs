@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use crate::{Done, shell};
 
 /// All of them as the scenarios say; or with one seed, to compare (`--once`); or both, to keep what
-/// is printed (`--snap`).
+/// is printed (`--snap`, which may be followed by the names of some).
 pub(crate) fn all(arguments: &[String]) -> Done {
     match arguments {
-        [] => run(&[], |folder, text| {
+        [] => run(&[], &[], |folder, text| {
             print!("{text}");
             let is_new = |readme: &str| tables::renewed(readme, text) == readme;
             let fine = read(&folder.join(README)).is_ok_and(|readme| is_new(&readme));
@@ -24,9 +24,9 @@ pub(crate) fn all(arguments: &[String]) -> Done {
             Ok(fine)
         }),
         [word] if word == "--once" => once(),
-        [word] if word == "--snap" => {
-            let one = run(&["--seeds", "1"], |folder, text| write(&folder.join(SNAP), text))?;
-            let all = run(&[], |folder, text| {
+        [word, only @ ..] if word == "--snap" => {
+            let one = run(only, &["--seeds", "1"], |folder, text| write(&folder.join(SNAP), text))?;
+            let all = run(only, &[], |folder, text| {
                 let path = folder.join(README);
                 write(&path, &tables::renewed(&read(&path)?, text))
             })?;
@@ -42,7 +42,7 @@ const RENEW: &str = "cargo x experiments --snap, and look at git diff";
 
 /// All of them with one seed; what does not hold, or is not as it was, is shown.
 pub(crate) fn once() -> Done {
-    run(&["--seeds", "1"], |folder, text| {
+    run(&[], &["--seeds", "1"], |folder, text| {
         for line in text.lines().filter(|line| is_told(line)) {
             println!("{}: {line}", name(folder));
         }
@@ -56,11 +56,16 @@ pub(crate) fn once() -> Done {
     })
 }
 
-/// Runs each and hands over what it printed; whether all was well.
-fn run(more: &[&str], each: impl Fn(&Path, &str) -> Done) -> Done {
+/// Runs each, or only those that are named, and hands over what it printed; whether all was well.
+fn run(only: &[String], more: &[&str], each: impl Fn(&Path, &str) -> Done) -> Done {
     let weir = shell::build_weir()?;
     let mut fine = true;
-    for folder in folders()? {
+    let mut folders = folders()?;
+    folders.retain(|folder| only.is_empty() || only.contains(&name(folder)));
+    if folders.len() < only.len() {
+        return Err(format!("there are not all of {}: see `weir lab list`", only.join(", ")));
+    }
+    for folder in folders {
         let mut command = std::process::Command::new(&weir);
         command.args(["lab", "run", &name(&folder)]).args(more);
         let output = shell::keep(&mut command)?;

@@ -54,8 +54,8 @@ const COMMANDS: [Command; 7] = [
     },
     Command {
         name: "experiments",
-        arguments: "[--once | --snap]",
-        does: "every experiment; --once: with one seed; --snap: keep what they print",
+        arguments: "[--once | --snap [NAME]...]",
+        does: "every experiment; --once: with one seed; --snap: keep what all or some print",
         run: experiments::all,
     },
     Command {
