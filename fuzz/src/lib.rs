@@ -6,6 +6,7 @@
 mod capture;
 mod condition;
 mod engine;
+mod offload;
 mod packet;
 mod policy;
 mod share;
@@ -13,6 +14,7 @@ mod share;
 pub use capture::capture;
 pub use condition::condition;
 pub use engine::engine;
+pub use offload::offload;
 pub use packet::{packet, words};
 pub use policy::{policy, subscribers};
 pub use share::share;
@@ -30,4 +32,5 @@ pub const TARGETS: &[Target] = &[
     ("engine", engine),
     ("condition", condition),
     ("share", share),
+    ("offload", offload),
 ];

@@ -9,6 +9,7 @@ mod count;
 mod demo;
 mod experiments;
 mod fuzz;
+mod live;
 mod near;
 mod peers;
 mod shell;
@@ -27,7 +28,7 @@ struct Command {
     run: fn(&[String]) -> Done,
 }
 
-const COMMANDS: [Command; 7] = [
+const COMMANDS: [Command; 9] = [
     Command {
         name: "test",
         arguments: "",
@@ -63,6 +64,18 @@ const COMMANDS: [Command; 7] = [
         arguments: "[TARGET] [--seconds N] [--replay FILE]",
         does: "feed broken input to the parsers until one breaks",
         run: fuzz::run,
+    },
+    Command {
+        name: "live",
+        arguments: "[NAME..] [--through bridge|xdp|packet] [--short] [--verbose]",
+        does: "prove weir on real namespaces, TCP and calls; needs root",
+        run: live::run,
+    },
+    Command {
+        name: "soak",
+        arguments: "[--minutes N] [--through bridge|xdp|packet] [--verbose]",
+        does: "a day of hosts, edits and failures in half an hour; needs root",
+        run: live::soak,
     },
     Command {
         name: "demo",

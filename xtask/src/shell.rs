@@ -95,6 +95,7 @@ pub(crate) fn ensure_packages(
     if is_there() { Ok(()) } else { Err(line) }
 }
 
-fn is_root() -> bool {
+/// Whether this may do what only root may.
+pub(crate) fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0)
 }

@@ -5,7 +5,7 @@
 use std::io::Write;
 use std::time::Instant;
 
-use crate::{Done, count, experiments, fuzz, shell, tidy};
+use crate::{Done, count, experiments, fuzz, live, shell, tidy};
 
 /// Seconds of each fuzz target in `test` and in `ci`.
 const SMOKE_SECS: u64 = 2;
@@ -27,12 +27,13 @@ struct Step {
 const QUIET: bool = false;
 const LOUD: bool = true;
 
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     Step { name: "fmt", loud: QUIET, run: format },
     Step { name: "tidy", loud: QUIET, run: tidy },
     Step { name: "clippy", loud: QUIET, run: clippy },
     Step { name: "tests", loud: LOUD, run: tests },
     Step { name: "experiments", loud: LOUD, run: || Outcome::shown(experiments::once(&[])) },
+    Step { name: "live", loud: LOUD, run: live },
     Step { name: "counts", loud: LOUD, run: counts },
     Step { name: "fuzz smoke", loud: LOUD, run: || fuzzing(fuzz::Runner::Stable, SMOKE_SECS) },
 ];
@@ -166,6 +167,17 @@ fn tests() -> Outcome {
     let runner =
         shell::show(shell::program("cargo", &runner).args(["--manifest-path", fuzz::MANIFEST]));
     Outcome::shown(all.and_then(|all| Ok(all & runner?)))
+}
+
+/// On real namespaces, which need root.
+fn live() -> Outcome {
+    match live::short() {
+        Err(why) => match why.strip_prefix("skipped: ") {
+            Some(why) => Outcome::Skipped(why.to_owned()),
+            None => Outcome::Failed(format!("{why}\n")),
+        },
+        done => Outcome::shown(done),
+    }
 }
 
 fn counts() -> Outcome {

@@ -10,6 +10,7 @@ mod police;
 mod policy;
 mod sched;
 mod share;
+mod turn;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -30,6 +31,8 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum What {
+    /// A whole turn of the engine: segments of open connections, in and out
+    Turn(turn::Args),
     /// Who a frame belongs to: frames of known flows, of new flows, and reading headers
     Classify(classify::Args),
     /// TCP rate control alone: data and acknowledgements of open connections
@@ -50,6 +53,7 @@ enum What {
 
 pub(crate) fn run(args: &Args) -> ExitCode {
     match &args.what {
+        What::Turn(args) => turn::run(args),
         What::Classify(args) => classify::run(args),
         What::Condition(args) => condition::run(args),
         What::Sched(args) => sched::run(args),

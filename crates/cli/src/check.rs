@@ -54,11 +54,12 @@ fn summary(reading: &Reading, plan: &Plan) -> String {
         parts.push(format!("up to {made} leaves made at run time"));
     }
     format!(
-        "{}: fine; link {} ({} | {}) shaped to {} down and {} up; {}",
+        "{}: fine; link {} ({} | {}) shaped to {}{} down and {} up; {}",
         reading.sources[0].name(),
         plan.name,
         plan.lan,
         plan.wan,
+        if plan.finds_down { "what the line carries, at most " } else { "" },
         root.down.rate,
         root.up.rate,
         parts.join(", ")

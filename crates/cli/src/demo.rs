@@ -2,6 +2,7 @@
 //! runs the same commands on them that the reader can run afterwards, and shows what they answer.
 
 mod traffic;
+mod wire;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use weir_packet::{Build, Side};
 use weir_policy::Plan;
 
 use crate::out::{Out, problem};
-use crate::{explain, files, lab, problems, replay};
+use crate::{explain, files, lab, live, problems, replay};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -85,6 +86,13 @@ fn tour(folder: &Path, out: &mut Out) -> Result<(), String> {
     typed(out, &format!("weir lab run home --report {}", folder.display()));
     out.flush();
     lab::rehearse("home", folder, out)?;
+
+    title(out, "5. The same home on real interfaces, with the kernel's TCP:");
+    out.flush();
+    match live::cannot() {
+        Some(why) => out.line(&format!("   left out: {why}")),
+        None => wire::show(out)?,
+    }
 
     out.line("");
     out.line(&format!(

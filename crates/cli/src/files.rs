@@ -35,7 +35,7 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, String> {
 
 /// Writes a file as a whole: beside it first, then renamed, so that a full disk, a crash or an
 /// interruption leaves the old one, or none. A link stays a link, a device a device.
-pub(crate) fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+pub(crate) fn replace(path: &Path, text: impl AsRef<[u8]>) -> std::io::Result<()> {
     let old = match std::fs::canonicalize(path) {
         Ok(path) => Some((std::fs::metadata(&path)?, path)),
         Err(error) if error.kind() == ErrorKind::NotFound => None,

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod ask;
 mod bench;
 mod check;
 mod compare;
@@ -9,9 +10,11 @@ mod explain;
 mod files;
 mod fmt;
 mod lab;
+mod live;
 mod out;
 mod problems;
 mod replay;
+mod run;
 mod sides;
 
 use std::path::PathBuf;
@@ -43,6 +46,13 @@ enum Command {
     /// Run a capture through a policy in virtual time: what each class got, what was dropped and
     /// why
     Replay(replay::Args),
+    /// Carry a link: shape what passes between two interfaces
+    Run(Box<run::Args>),
+    /// Watches over a weir that the kernel cannot watch over
+    #[command(hide = true)]
+    Guard(run::guard::Args),
+    #[command(flatten)]
+    Ask(ask::Ask),
     /// Experiments in virtual time: list them, run them, set two runs side by side
     Lab(lab::Args),
     /// Measure how fast weir is on this machine
@@ -50,6 +60,9 @@ enum Command {
     /// A tour in half a minute: a policy with a mistake, packets explained, an evening at home
     /// replayed
     Demo(demo::Args),
+    /// The proving ground: real namespaces, real traffic, the bars held live
+    #[command(hide = true)]
+    Live(live::Args),
 }
 
 #[derive(Args)]
@@ -112,8 +125,12 @@ fn main() -> ExitCode {
             fmt::run(&args.file, mode)
         }
         Command::Replay(args) => replay::run(&args),
+        Command::Run(args) => run::run(&args),
+        Command::Guard(args) => run::guard::run(&args),
+        Command::Ask(ask) => ask::run(&ask),
         Command::Lab(args) => lab::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Live(args) => live::run(&args),
     }
 }

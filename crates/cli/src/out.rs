@@ -35,6 +35,11 @@ impl Out {
         }
     }
 
+    /// Whether somebody still reads.
+    pub(crate) fn is_read(&self) -> bool {
+        self.failed.is_none()
+    }
+
     /// The exit status: fine, unless the output could not be written.
     pub(crate) fn end(mut self) -> ExitCode {
         self.flush();

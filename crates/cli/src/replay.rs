@@ -210,7 +210,8 @@ fn remarks(run: &Run) -> Vec<String> {
     lines
 }
 
-fn rate(bytes: u64, time: Span) -> String {
+/// A mean rate to three digits.
+pub(crate) fn rate(bytes: u64, time: Span) -> String {
     if time == Span::ZERO || bytes == 0 {
         return "-".to_owned();
     }

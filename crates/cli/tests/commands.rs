@@ -339,6 +339,113 @@ fn figures_as_json_are_json_and_nothing_else() {
     assert!(figures["metrics"]["policy_ms"].is_number());
 }
 
+/// A running link that answers each request with the next of these lines.
+fn link(name: &str, answers: Vec<&'static str>) -> (PathBuf, std::thread::JoinHandle<Vec<String>>) {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    // the name of a socket may have 107 bytes and no more
+    let path = std::env::temp_dir().join(format!("weir-{}-{name}.sock", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    let listener = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
+    let asked = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("somebody asks");
+        let mut lines = BufReader::new(stream.try_clone().expect("a stream")).lines();
+        let mut asked = Vec::new();
+        for answer in answers {
+            asked.extend(lines.next().map(|line| line.expect("a line")));
+            stream.write_all(format!("{answer}\n").as_bytes()).expect("it is read");
+        }
+        asked
+    });
+    (path, asked)
+}
+
+fn ask(path: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let mut all: Vec<&std::ffi::OsStr> = arguments.iter().map(AsRef::as_ref).collect();
+    all.extend(["--socket".as_ref(), path.as_os_str()]);
+    let said = said(&all);
+    let _ = std::fs::remove_file(path);
+    said
+}
+
+#[test]
+fn where_no_weir_runs_that_is_said_with_status_2() {
+    let folder = Folder::new("nobody");
+    let missing = folder.0.join("l.sock");
+    for command in ["status", "tree", "history", "confirm", "rollback", "observe", "stop"] {
+        let (status, out, err) = ask(&missing, &[command]);
+        assert_eq!((status, out.as_str()), (2, ""), "{command}: {err}");
+        assert!(err.contains("no weir runs at") && err.contains("weir run POLICY"), "{err}");
+    }
+    let (path, asked) = link("dead", vec![]);
+    drop(std::os::unix::net::UnixStream::connect(&path));
+    asked.join().expect("it ended");
+    let (status, _, err) = ask(&path, &["status"]);
+    assert!(status == 2 && err.contains("has ended"), "{err}");
+}
+
+#[test]
+fn a_policy_is_checked_before_anybody_is_asked() {
+    let folder = Folder::new("apply");
+    let bad = folder.write("p.toml", LINK.replace("10mbit", "10mbti"));
+    let missing = folder.0.join("l.sock");
+    let (status, out, err) = ask(&missing, &["apply", bad.to_str().expect("a path")]);
+    assert_eq!((status, out.as_str()), (1, ""));
+    assert!(err.contains("p.toml:4:8") && !err.contains("no weir runs"), "{err}");
+    let good = folder.write("p.toml", LINK);
+    let (status, _, err) = ask(&missing, &["apply", good.to_str().expect("a path")]);
+    assert!(status == 2 && err.contains("no weir runs"), "{err}");
+    for span in ["0s", "1500ms", "2000h", "soon"] {
+        let arguments = ["apply", good.to_str().expect("a path"), "--confirm", span];
+        let (status, _, err) = ask(&missing, &arguments);
+        assert!(status == 2 && err.contains("--confirm"), "{err}");
+    }
+}
+
+#[test]
+fn a_change_travels_with_its_table_and_the_answer_is_told() {
+    let folder = Folder::new("travels");
+    let text = format!("{LINK}[subscribers]\nfile = \"s.csv\"\n");
+    let policy = folder.write("p.toml", &text);
+    let table = "id,name,parent,addresses,down_rate,down_ceil,up_rate,up_ceil\n";
+    folder.write("s.csv", table);
+    let (path, asked) = link(
+        "travels",
+        vec![
+            r#"{"weir":1,"ok":true,"revision":{"number":8},"new":true,"changes":["~ /a  b"],
+               "confirm":{"left_s":60,"goes_back_to":7},"history_trouble":"it is full"}"#,
+        ]
+        .into_iter()
+        .map(|answer| &*answer.replace('\n', " ").leak())
+        .collect(),
+    );
+    let file = policy.to_str().expect("a path");
+    let (status, out, err) = ask(&path, &["apply", file, "--confirm", "1m", "--comment", "why"]);
+    assert_eq!((status, err.as_str()), (0, ""));
+    assert!(out.starts_with("~ /a  b\nrevision 8 is in effect; revision 7 comes back in 60 s"));
+    assert!(out.contains("unless you type: weir confirm\n") && out.contains("it is full"), "{out}");
+    let asked = asked.join().expect("it was asked");
+    let request = &asked[0];
+    assert!(request.contains("\"confirm_s\":60") && request.contains("\"comment\":\"why\""));
+    assert!(request.contains(&table.replace('\n', "\\n")), "{request}");
+}
+
+#[test]
+fn what_a_link_refuses_is_said_with_whose_fault_it_is() {
+    for (fault, expected) in [("content", 1), ("call", 2), ("cannot", 2)] {
+        let answer = format!(
+            "{{\"weir\":1,\"ok\":false,\
+             \"error\":{{\"fault\":\"{fault}\",\"what\":\"no\",\"cure\":\"do\"}}}}"
+        );
+        let (path, asked) = link(&format!("refused-{fault}"), vec![answer.leak()]);
+        let (status, out, err) = ask(&path, &["confirm"]);
+        assert_eq!((status, out.as_str(), err.as_str()), (expected, "", "weir: no: do\n"));
+        assert_eq!(asked.join().expect("asked"), ["{\"weir\":1,\"do\":\"confirm\"}"]);
+    }
+    let (path, _) = link("nonsense", vec!["hello"]);
+    let (status, _, err) = ask(&path, &["history"]);
+    assert!(status == 2 && err.contains("the answer cannot be read"), "{err}");
+}
+
 #[test]
 fn an_experiment_runs_at_the_size_of_its_paper_where_it_has_another() {
     let folder = Folder::new("full");

@@ -128,7 +128,7 @@ fn limits(said: Option<Limit>, ceil: Rate) -> NodeSpec {
 }
 
 /// What a frame costs on the link.
-fn link(plan: &Plan) -> Link {
+pub(crate) fn link(plan: &Plan) -> Link {
     let layer = match plan.counts {
         Counts::Ip => Layer::Ip,
         Counts::Ethernet => Layer::Ethernet,

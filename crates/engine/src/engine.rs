@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use weir_classify::{Classifier, Event, Limits, Seed};
+use weir_classify::{Classifier, Event, Limits, Owner, Seed};
 use weir_condition::Conditioner;
 use weir_condition::police::Policer;
 use weir_packet::{Headers, Label, Pool, Side};
@@ -15,6 +15,7 @@ use crate::change::{Change, Layout};
 use crate::enforce::Enforcer;
 use crate::ledger::{Counters, Ledger};
 use crate::planner::{CHUNKS, most};
+use crate::watch::{RoundTrips, Watch};
 
 /// The number of the link itself among the nodes.
 pub const LINK: u32 = 0;
@@ -28,11 +29,14 @@ pub struct Config {
     pub flows: usize,
     /// Makes the hash of flows unpredictable; the same seed gives the same run.
     pub seed: u128,
+    /// Whether TCP's numbers are watched: what comes again or late is counted, round trips are
+    /// timed, and a margin can be found. 32 bytes a connection.
+    pub watch: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { queue_frames: 4_096, flows: FLOWS, seed: 0 }
+        Config { queue_frames: 4_096, flows: FLOWS, seed: 0, watch: false }
     }
 }
 
@@ -48,6 +52,7 @@ pub struct Engine {
     /// Who has no queues there.
     pub(crate) enforcers: [Enforcer; 2],
     pub(crate) ledger: Ledger,
+    pub(crate) watch: Watch,
     pub(crate) scratch: Box<Scratch>,
     layout: Arc<Layout>,
 }
@@ -73,16 +78,46 @@ pub struct Demand {
 /// A slice of the books.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// Leaf numbers and their counters, for frames from the LAN side and from the WAN side.
-    pub leaves: Vec<(u32, [Counters; 2])>,
+    /// The leaves of this slice that ever counted a frame.
+    pub leaves: Vec<LeafBooks>,
     /// The link as a whole.
     pub total: [Counters; 2],
     /// What leaves had counted that are gone.
     pub gone: [Counters; 2],
+    /// How long the ways to both sides take, if they are watched.
+    pub round_trips: RoundTrips,
+    /// Those who ask for a leaf, by the asked class.
+    pub askers: Vec<(u32, Owner)>,
+}
+
+/// The books of one leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeafBooks {
+    /// Its number.
+    pub leaf: u32,
+    /// Whom it stands for, if it was made at run time.
+    pub owner: Option<Owner>,
+    /// For frames from the LAN side and from the WAN side.
+    pub counters: [Counters; 2],
 }
 
 /// Leaves that one call copies or closes at most.
 const SLICE: u32 = 4_096;
+
+/// Those who ask for a leaf that one call copies at most: of sixteen classes.
+const ASKERS: usize = 16 * weir_units::limits::EACH_ASKERS;
+
+impl Snapshot {
+    /// One that never needs to grow: the packet thread that fills it allocates nothing.
+    #[must_use]
+    pub fn with_room() -> Snapshot {
+        Snapshot {
+            leaves: Vec::with_capacity(SLICE as usize),
+            askers: Vec::with_capacity(ASKERS),
+            ..Snapshot::default()
+        }
+    }
+}
 
 impl Engine {
     /// An engine over the buffers of `pool` with its first policy. Everything it will ever need is
@@ -108,6 +143,7 @@ impl Engine {
             trees: [tree(), tree()],
             enforcers: Default::default(),
             ledger: Ledger::new(CHUNKS),
+            watch: Watch::new(if config.watch { flows } else { 0 }),
             scratch: Box::new(Scratch {
                 headers: [Headers::EMPTY; BURST_FRAMES],
                 labels: [nothing; BURST_FRAMES],
@@ -231,12 +267,16 @@ impl Engine {
         into.leaves.clear();
         into.total = *self.ledger.total();
         into.gone = *self.ledger.gone();
+        into.round_trips = self.watch.round_trips();
+        into.askers.clear();
+        into.askers.extend(self.classifier.askers().take(ASKERS));
         let end = self.ledger.leaves().min(cursor.saturating_add(SLICE));
         for leaf in cursor..end {
             if let Some(slot) = self.ledger.leaf(leaf)
                 && *slot != <[Counters; 2]>::default()
             {
-                into.leaves.push((leaf, *slot));
+                let owner = self.classifier.owner(leaf);
+                into.leaves.push(LeafBooks { leaf, owner, counters: *slot });
             }
         }
         (end < self.ledger.leaves()).then_some(end)
@@ -270,6 +310,7 @@ impl Engine {
     /// Forgets flows and made leaves that have been silent for long; bounded work per call. To be
     /// called now and then: once a millisecond is plenty.
     pub fn age(&mut self, now: Instant) {
+        self.watch.age(now);
         let ledger = &self.ledger;
         self.classifier.age(now, |leaf| ledger.is_empty(leaf));
         while let Some(event) = self.classifier.event() {

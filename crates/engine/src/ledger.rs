@@ -82,6 +82,10 @@ pub struct Counters {
     pub marked: Count,
     /// Went no further, by reason.
     pub dropped: [Count; Reason::COUNT],
+    /// Of those that came in, TCP data that had come before: sent again.
+    pub repeated: Count,
+    /// Of those that came in, TCP data that others had overtaken: lost before, or out of order.
+    pub late: Count,
 }
 
 impl Counters {
@@ -119,6 +123,8 @@ impl Counters {
         for (mine, other) in self.dropped.iter_mut().zip(other.dropped) {
             mine.join(other);
         }
+        self.repeated.join(other.repeated);
+        self.late.join(other.late);
     }
 }
 
@@ -171,6 +177,18 @@ impl Ledger {
         self.total[side as usize].received.add(bytes);
         if let Some(slot) = self.slot(side, leaf) {
             slot.received.add(bytes);
+        }
+    }
+
+    /// A frame that came in has TCP data that are not new: late, or repeated.
+    pub(crate) fn came_again(&mut self, side: Side, leaf: u32, bytes: usize, is_late: bool) {
+        let write = |counters: &mut Counters| {
+            let of = if is_late { &mut counters.late } else { &mut counters.repeated };
+            of.add(bytes);
+        };
+        write(&mut self.total[side as usize]);
+        if let Some(slot) = self.slot(side, leaf) {
+            write(slot);
         }
     }
 

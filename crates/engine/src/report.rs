@@ -9,7 +9,8 @@ use weir_policy::Plan;
 use weir_policy::plan::NodeId;
 
 use crate::Engine;
-use crate::engine::Snapshot;
+use crate::change::Layout;
+use crate::engine::{LeafBooks, Snapshot};
 use crate::ledger::Counters;
 
 /// The books of one link.
@@ -59,31 +60,68 @@ impl Row {
     }
 }
 
-impl Report {
-    /// Adds up all counters of an engine; `plan` must be the one that was applied last.
+/// All slices of an engine's books together, taken one after the other while traffic flows.
+#[derive(Clone, Debug, Default)]
+pub struct Books {
+    /// The leaves that ever counted a frame.
+    pub leaves: Vec<LeafBooks>,
+    /// The link as a whole.
+    pub total: [Counters; 2],
+    /// What leaves had counted that are gone.
+    pub gone: [Counters; 2],
+    /// Those who ask for a leaf, by the asked class.
+    pub askers: Vec<(u32, Owner)>,
+}
+
+impl Books {
+    /// All slices at once, for who holds the engine.
     #[must_use]
-    pub fn of(engine: &Engine, plan: &Plan) -> Report {
-        let layout = engine.layout();
-        let mut sums = vec![<[Counters; 2]>::default(); plan.nodes.len()];
-        let mut made: BTreeMap<NodeId, Vec<Row>> = BTreeMap::new();
-        let nodes = layout.by_slot();
+    pub fn of(engine: &Engine) -> Books {
+        let mut books = Books::default();
         let mut snapshot = Snapshot::default();
         let mut cursor = Some(0);
         while let Some(from) = cursor {
             cursor = engine.snapshot(from, &mut snapshot);
-            for (leaf, counters) in &snapshot.leaves {
-                let Some((node, is_made)) = nodes.find(*leaf) else { continue };
-                join(&mut sums[node as usize], counters);
-                if is_made {
-                    let path = &plan.node(node).path;
-                    let path = match engine.classifier().owner(*leaf) {
-                        Some(owner) => format!("{path}/{owner}"),
-                        None => format!("{path}/(silent since)"),
-                    };
-                    let depth = plan.node(node).depth + 1;
-                    let row = Row { path, depth, is_leaf: true, counters: *counters };
-                    made.entry(node).or_default().push(row);
-                }
+            books.add(&snapshot);
+        }
+        books
+    }
+
+    /// Adds the next slice.
+    pub fn add(&mut self, slice: &Snapshot) {
+        self.leaves.extend_from_slice(&slice.leaves);
+        self.total = slice.total;
+        self.gone = slice.gone;
+        self.askers.clone_from(&slice.askers);
+    }
+}
+
+impl Report {
+    /// Adds up all counters of an engine; `plan` must be the one that was applied last.
+    #[must_use]
+    pub fn of(engine: &Engine, plan: &Plan) -> Report {
+        Report::from_books(&Books::of(engine), plan, engine.layout())
+    }
+
+    /// Adds up books that were taken from an engine in which `plan` and its `layout` were applied
+    /// last.
+    #[must_use]
+    pub fn from_books(books: &Books, plan: &Plan, layout: &Layout) -> Report {
+        let mut sums = vec![<[Counters; 2]>::default(); plan.nodes.len()];
+        let mut made: BTreeMap<NodeId, Vec<Row>> = BTreeMap::new();
+        let nodes = layout.by_slot();
+        for LeafBooks { leaf, owner, counters } in &books.leaves {
+            let Some((node, is_made)) = nodes.find(*leaf) else { continue };
+            join(&mut sums[node as usize], counters);
+            if is_made {
+                let path = &plan.node(node).path;
+                let path = match owner {
+                    Some(owner) => format!("{path}/{owner}"),
+                    None => format!("{path}/(silent since)"),
+                };
+                let depth = plan.node(node).depth + 1;
+                let row = Row { path, depth, is_leaf: true, counters: *counters };
+                made.entry(node).or_default().push(row);
             }
         }
         // children come behind their parents, so that going backwards adds up the tree
@@ -91,7 +129,7 @@ impl Report {
             let below = sums[id];
             join(&mut sums[plan.nodes[id].parent as usize], &below);
         }
-        join(&mut sums[0], &snapshot.gone);
+        join(&mut sums[0], &books.gone);
         let mut rows = Vec::with_capacity(plan.nodes.len());
         for ((node, counters), id) in plan.nodes.iter().zip(sums).zip(0..) {
             let is_leaf = node.kind == weir_policy::plan::Kind::Leaf;
@@ -109,8 +147,8 @@ impl Report {
             };
             Some(Asker { class, who })
         };
-        let askers = engine.classifier().askers().filter_map(asker).collect();
-        Report { rows, gone: snapshot.gone, askers }
+        let askers = books.askers.iter().copied().filter_map(asker).collect();
+        Report { rows, gone: books.gone, askers }
     }
 }
 

@@ -15,6 +15,7 @@ use weir_units::Instant;
 
 use crate::Engine;
 use crate::enforce::Ruling;
+use crate::watch::Again;
 
 impl Engine {
     /// Takes the frames of `burst` that came in on the port of `side` at `now`, all of them: each
@@ -30,6 +31,11 @@ impl Engine {
             *headers = Headers::parse(self.pool.bytes(frame));
         }
         self.classifier.burst(now, side, &self.pool, burst.frames(), headers, labels);
+        let again = if self.watch.is_idle() {
+            Again::default()
+        } else {
+            self.watch.burst(now, side, &self.pool, burst.frames(), headers, labels)
+        };
 
         let tree = &mut self.trees[side.other() as usize];
         labels.iter().for_each(|label| tree.expect(label));
@@ -44,6 +50,10 @@ impl Engine {
             let mut label = self.scratch.labels[at];
             label.leaf = self.leaf_of(&label);
             self.ledger.received(side, label.leaf, frame.len());
+            if (again.repeated | again.late) >> at & 1 != 0 {
+                let is_late = again.late >> at & 1 != 0;
+                self.ledger.came_again(side, label.leaf, frame.len(), is_late);
+            }
             let mut refused =
                 (self.scratch.headers[at].fault == Some(Fault::Runt)).then_some(Reason::Runt);
             if is_policed && refused.is_none() {
@@ -187,11 +197,15 @@ impl Engine {
         if !self.conditioner.is_idle() {
             self.let_go(now, now);
         }
-        let Engine { pool, trees, ledger, .. } = self;
+        let Engine { pool, trees, ledger, watch, .. } = self;
         let tree = &mut trees[side as usize];
+        let is_watched = watch.waits_for(side);
         tree.pop_burst(now, out.room(), |waiting| {
             let (label, bytes) = (waiting.label, waiting.frame.len());
             ledger.sent(label.side, label.leaf, bytes, now.since(waiting.since));
+            if is_watched {
+                watch.left(now, &label, waiting.since);
+            }
             if waiting.mark {
                 edit::mark_congestion(pool.bytes_mut(&waiting.frame), &label);
                 ledger.marked(label.side, label.leaf, bytes);

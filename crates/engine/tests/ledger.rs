@@ -3,7 +3,7 @@
 //! from where every later run tries it first.
 
 use proptest::prelude::*;
-use weir_engine::{Config, Engine, Planner, Report, Snapshot};
+use weir_engine::{Config, Engine, LeafBooks, Planner, Report, Snapshot};
 use weir_packet::{Build, Burst, Pool, Side};
 use weir_policy::{Plan, Source, read};
 use weir_units::{Instant, Span};
@@ -133,7 +133,7 @@ struct World {
 
 impl World {
     fn new(choice: &[u8]) -> World {
-        let config = Config { queue_frames: 40, flows: 256, seed: 7 };
+        let config = Config { queue_frames: 40, flows: 256, seed: 7, watch: true };
         let mut planner = Planner::of(&config);
         let plan = plan(choice);
         let first = planner.prepare(&plan).expect("fits");
@@ -183,7 +183,7 @@ impl World {
         let mut cursor = Some(0);
         while let Some(from) = cursor {
             cursor = self.engine.snapshot(from, &mut snapshot);
-            for (leaf, counters) in &snapshot.leaves {
+            for LeafBooks { leaf, counters, .. } in &snapshot.leaves {
                 for (sum, counters) in sum.iter_mut().zip(counters) {
                     assert!(counters.balance(), "leaf {leaf}: {counters:?}");
                     sum.join(counters);

@@ -57,7 +57,7 @@ struct Hosts {
 
 impl Hosts {
     fn new(flows: usize) -> Hosts {
-        let config = Config { flows, ..Config::default() };
+        let config = Config { flows, watch: true, ..Config::default() };
         let mut planner = Planner::of(&config);
         let first = planner.prepare(&steady(true)).expect("fits");
         let engine = Engine::new(config, Pool::new(8_192, 2_048), first, Instant::ZERO);
@@ -206,7 +206,7 @@ fn plan(rate: &str) -> weir_policy::Plan {
 fn nothing_allocates_after_start() {
     let mut planner = Planner::new();
     let first = planner.prepare(&plan("10mbit")).unwrap();
-    let config = Config { flows: 1_024, ..Config::default() };
+    let config = Config { flows: 1_024, watch: true, ..Config::default() };
     let mut engine = Engine::new(config, Pool::new(4_096, 2_048), first, Instant::ZERO);
     let mut change = planner.prepare(&plan("20mbit")).unwrap();
     let frames: Vec<Vec<u8>> = (0..4_000u32)

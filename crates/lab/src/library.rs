@@ -42,6 +42,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     experiment!("edge", "edge-classes"),
     experiment!("edge", "edge-downstream"),
     experiment!("edge", "edge-margin"),
+    experiment!("edge", "edge-auto"),
     experiment!("hsdba", "hsdba-example"),
     experiment!("hsdba", "hsdba-single"),
     experiment!("hsdba", "hsdba-layers"),

@@ -13,6 +13,7 @@ mod leaf;
 mod link;
 mod matching;
 mod nearest;
+mod observe;
 pub mod plan;
 mod police;
 mod policy;
@@ -39,6 +40,7 @@ pub use leaf::{
 };
 pub use link::{COUNTS, Counts, Link};
 pub use matching::{From, Match, Raw, Toward, When};
+pub use nearest::instead;
 pub use plan::Plan;
 pub use police::Police;
 pub use policy::{Load, Policy, Reading, read};

@@ -1,6 +1,8 @@
 //! `[link.NAME]`: the two ports and what the line between them carries.
 
-use weir_units::Rate;
+use std::str::FromStr;
+
+use weir_units::{Rate, Unreadable};
 
 use crate::amount::{Amount, Both};
 use crate::class::{ENFORCE, Enforce};
@@ -26,6 +28,8 @@ pub struct Link {
     pub line_place: Both<Place>,
     /// How much of the line is used, in millionths: shaped this far below it.
     pub margin: Both<u32>,
+    /// Whether the margin downstream is found while traffic flows.
+    pub finds_down: bool,
     /// What a rate counts.
     pub counts: Counts,
     /// Bytes a frame costs beyond what `counts` says.
@@ -95,7 +99,7 @@ pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Opt
     let up = line(&mut table, "up", entry.key, &what, problems);
     let counts = table.take("counts").and_then(|e| e.word("counts", &COUNTS, problems));
     let overhead = table.take("overhead").and_then(|e| overhead(e, problems));
-    let margin = margin(table.take("margin"), problems);
+    let (margin, finds_down) = margin(table.take("margin"), problems);
     let enforce = table.take("enforce").and_then(|e| e.word("enforce", &ENFORCE, problems));
     let said = silent::said(&table);
     let leaf = leaf::read_of_link(&mut table, problems);
@@ -111,6 +115,7 @@ pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Opt
         line: Both { down: down.value, up: up.value },
         line_place: Both { down: down.place, up: up.place },
         margin,
+        finds_down,
         counts: counts.unwrap_or(Counts::Ethernet),
         overhead: overhead.unwrap_or(0),
         enforce: enforce.unwrap_or(Enforce::Auto),
@@ -129,6 +134,7 @@ pub(crate) fn placeholder() -> Link {
         line: Both::same(Rate::MAX),
         line_place: Both::same(Place::default()),
         margin: Both::same(1_000_000),
+        finds_down: false,
         counts: Counts::Ethernet,
         overhead: 0,
         enforce: Enforce::Auto,
@@ -204,25 +210,65 @@ fn overhead(entry: Entry<'_>, problems: &mut Problems) -> Option<i16> {
     number
 }
 
+/// How far below the line to stay, as the operator writes it.
+#[derive(Clone, Copy)]
+enum Margin {
+    /// This part of the line, in millionths.
+    Part(u32),
+    /// To be found while traffic flows.
+    Auto,
+    /// What cannot be a margin.
+    Rate,
+}
+
+impl FromStr for Margin {
+    type Err = Unreadable;
+    fn from_str(text: &str) -> Result<Margin, Unreadable> {
+        if text.trim() == "auto" {
+            return Ok(Margin::Auto);
+        }
+        let amount = text.parse::<Amount>();
+        let amount = amount.map_err(|error| Unreadable::new(text, error.why(), MARGIN))?;
+        Ok(match amount {
+            Amount::Part(part) => Margin::Part(part),
+            Amount::Rate(_) => Margin::Rate,
+        })
+    }
+}
+
+const MARGIN: &str = "a part such as \"97%\", or \"auto\"";
+
 /// Downstream stays 3 % below the line unless told otherwise, so that the queue forms here and not
 /// at the provider; upstream the box is in front of the line and loses nothing by using all of it.
-fn margin(entry: Option<Entry<'_>>, problems: &mut Problems) -> Both<u32> {
+/// Whether the margin downstream is to be found comes with it.
+fn margin(entry: Option<Entry<'_>>, problems: &mut Problems) -> (Both<u32>, bool) {
     let default = Both { down: 970_000, up: 1_000_000 };
-    let Some(entry) = entry else { return default };
+    let Some(entry) = entry else { return (default, false) };
     let only_text = !entry.value.is_table();
-    let said =
-        crate::amount::both::<Amount>(Some(entry), "margin", "a part such as \"97%\"", problems);
-    let mut one = |said: Option<At<Amount>>, default: u32| match said {
-        Some(At { value: Amount::Part(part), .. }) => part,
-        Some(At { value: Amount::Rate(_), place }) => {
-            let help = "write a part of the line such as \"97%\"";
+    let said = crate::amount::both::<Margin>(Some(entry), "margin", MARGIN, problems);
+    let mut finds_down = false;
+    let mut one = |said: Option<At<Margin>>, default: u32, is_down: bool| match said {
+        Some(At { value: Margin::Part(part), .. }) => part,
+        Some(At { value: Margin::Auto, .. }) if is_down => {
+            // what was told is the most
+            finds_down = true;
+            1_000_000
+        }
+        Some(At { value: Margin::Auto, place }) => {
+            let help = "write a part such as \"100%\": upstream weir is in front of the line, and \
+                        what it sends at most is the margin";
+            problems.error(place, "\"margin\" cannot be \"auto\" upstream", help);
+            default
+        }
+        Some(At { value: Margin::Rate, place }) => {
+            let help = "write a part of the line such as \"97%\", or \"auto\"";
             problems.error(place, "\"margin\" is a rate, not a part of the line", help);
             default
         }
         None => default,
     };
-    let down = one(said.down, default.down);
+    let down = one(said.down, default.down, true);
     // `margin = "97%"` speaks of the downstream alone: there it matters
-    let up = if only_text { default.up } else { one(said.up, default.up) };
-    Both { down, up }
+    let up = if only_text { default.up } else { one(said.up, default.up, false) };
+    (Both { down, up }, finds_down)
 }

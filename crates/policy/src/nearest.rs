@@ -19,7 +19,8 @@ pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
 const BEGUN: usize = 3;
 
 /// The cure for a wrong word: the nearest known one, or all of them; nothing when none is known.
-pub(crate) fn instead<'k>(word: &str, known: impl IntoIterator<Item = &'k str> + Clone) -> String {
+#[must_use]
+pub fn instead<'k>(word: &str, known: impl IntoIterator<Item = &'k str> + Clone) -> String {
     match nearest(word, known.clone()) {
         Some(near) => format!("did you mean \"{near}\"?"),
         None => {

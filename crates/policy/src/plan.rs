@@ -27,6 +27,9 @@ pub struct Plan {
     pub counts: Counts,
     /// Bytes that a frame costs beyond that.
     pub overhead: i16,
+    /// Whether the link's rate towards the LAN is found while traffic flows; the one written is the
+    /// most.
+    pub finds_down: bool,
     /// All nodes; a parent comes before its children. Node 0 is the link itself.
     pub nodes: Vec<Node>,
     /// The words of leaves, each different set once; [`Node::words`] points here.

@@ -40,6 +40,7 @@ pub(crate) fn resolve(policy: &Policy, tree: &Tree, link: &Link, problems: &mut 
             wan: link.wan.clone(),
             counts: link.counts,
             overhead: link.overhead,
+            finds_down: link.finds_down,
             nodes: Vec::new(),
             words: Vec::new(),
             asked: Vec::new(),

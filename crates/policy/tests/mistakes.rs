@@ -472,3 +472,29 @@ proptest! {
         let _ = weir_policy::format(&parts.concat());
     }
 }
+
+#[test]
+fn a_margin_is_a_part_or_found_downstream() {
+    let said = |margin: &str| {
+        let text = format!(
+            "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"10mbit\"\nup = \"1mbit\"\n\
+             margin = {margin}\n"
+        );
+        problems(&text, "")
+    };
+    for right in ["\"97%\"", "\"auto\"", "{ down = \"auto\", up = \"100%\" }"] {
+        assert_eq!(said(right), Vec::<String>::new(), "{right}");
+    }
+    let want = [
+        r#"weir.toml:6:38 error: "margin" cannot be "auto" upstream (write a part such as "100%": upstream weir is in front of the line, and what it sends at most is the margin)"#,
+    ];
+    assert_eq!(said(r#"{ down = "auto",       up = "auto" }"#), want);
+    let want = [
+        r#"weir.toml:6:10 error: "margin" is a rate, not a part of the line (write a part of the line such as "97%", or "auto")"#,
+    ];
+    assert_eq!(said("\"9mbit\""), want);
+    let want = [
+        r#"weir.toml:6:10 error: "margin" cannot be "automatic": it does not start with a number (write a part such as "97%", or "auto")"#,
+    ];
+    assert_eq!(said("\"automatic\""), want);
+}

@@ -56,6 +56,8 @@ pub const PROBLEMS_SHOWN: usize = 100;
 pub const SESSION_IDLE_SECS: u64 = 5;
 /// Acknowledgements that wait for their moment at once.
 pub const HELD_ACKS: usize = 16_384;
+/// Round trips that are timed at once.
+pub const ROUND_TRIPS: usize = 256;
 /// Bytes that a policed class may send at once.
 pub const POLICE_BURST_BYTES: u64 = 1 << 30;
 /// Frames that a simulated world holds at once.
@@ -72,3 +74,44 @@ pub const SHARE_NODES: u32 = 1 << 20;
 pub const SHARE_WEIGHT: u32 = 1 << 20;
 /// Events of leaves that join and go, kept until they are fetched.
 pub const SHARE_EVENTS: usize = 1_024;
+/// Bytes of the ring by which frames come to a packet port.
+pub const PACKET_RING_BYTES: usize = 8 << 20;
+/// Bytes that the kernel may hold for one socket of a port.
+pub const SOCKET_BUFFER_BYTES: usize = 8 << 20;
+/// Bytes of a frame that the kernel hands up uncut, with what it says of it.
+pub const LARGE_FRAME_BYTES: usize = 66 << 10;
+/// Descriptors that one loop waits on.
+pub const WAIT_FDS: usize = 64;
+/// Bytes of an interface's MTU that weir accepts.
+pub const PORT_MTU: usize = 9_216;
+/// Slots of each ring between the kernel and an AF_XDP port, a power of two; as many buffers wait
+/// in each queue to be received into.
+pub const XSK_RING_FRAMES: usize = 2_048;
+/// Free buffers of the pool that an AF_XDP port leaves to the others.
+pub const XSK_RESERVE_FRAMES: usize = 256;
+/// Receive queues of one port.
+pub const XSK_QUEUES: usize = 64;
+/// Milliseconds without a turn of the daemon after which frames go past it through the kernel.
+pub const STALE_MS: u64 = 50;
+/// Revisions of a policy that are kept on disk.
+pub const REVISIONS: usize = 200;
+/// Lines of difference that are shown of one change.
+pub const CHANGES_SHOWN: usize = 100;
+/// Seconds that a change may wait for its confirmation.
+pub const CONFIRM_SECS: u64 = 86_400;
+/// Bytes of one request to a running link: a policy travels in it, its subscribers too.
+pub const CONTROL_LINE_BYTES: usize = 16 << 20;
+/// Programs that talk to one running link at once.
+pub const CONTROL_CONNECTIONS: usize = 16;
+/// Seconds that such a program may be silent, or take to send a request or to fetch an answer.
+pub const CONTROL_SILENCE_SECS: u64 = 60;
+/// Classes and leaves in one answer of a running link.
+pub const CONTROL_ROWS: usize = 20_000;
+/// Bytes of one answer of a running link.
+pub const CONTROL_ANSWER_BYTES: usize = 64 << 20;
+/// Classes that the metrics tell one by one.
+pub const METRICS_CLASSES: usize = 1_000;
+/// Bytes of a request for metrics.
+pub const METRICS_REQUEST_BYTES: usize = 4_096;
+/// Seconds that one reader of metrics may take in all.
+pub const METRICS_SECS: u64 = 5;

@@ -187,7 +187,7 @@ impl Bench {
 }
 
 /// The golden section of a number, or a little more, so that it shares no divisor with it.
-fn step(of: usize) -> usize {
+pub(super) fn step(of: usize) -> usize {
     fn gcd(a: usize, b: usize) -> usize {
         if b == 0 { a } else { gcd(b, a % b) }
     }

@@ -1,6 +1,6 @@
 //! A box: the real engine between a LAN and a WAN port, called as a live loop calls it.
 
-use weir_engine::{Config, Engine, NoRoom, Planner};
+use weir_engine::{Config, Engine, Margin, NoRoom, Planner, Snapshot};
 use weir_packet::{Burst, Pool, Side};
 use weir_policy::Plan;
 use weir_units::{Instant, Span};
@@ -12,6 +12,8 @@ use crate::frames::{FRAME_BYTES, Frame};
 /// How often the engine may forget: connections are silent for seconds before they go. Every
 /// millisecond, as live, it was four tenths of a run at T1.
 const AGE: Span = Span::from_ms(50);
+/// How often a margin that is found is looked after.
+const MARGIN: Span = Span::from_ms(100);
 
 pub(super) struct Boxed {
     pub(super) engine: Engine,
@@ -19,18 +21,38 @@ pub(super) struct Boxed {
     /// When the world will come back at the latest that is queued.
     armed: Instant,
     aged: Instant,
+    margin: Option<Margin>,
+    followed: Instant,
 }
 
 impl Boxed {
     pub(super) fn new(plan: &Plan, config: Config) -> Result<Boxed, NoRoom> {
         let change = Planner::of(&config).prepare(plan)?;
+        let margin = Margin::of(plan);
+        let config = Config { watch: config.watch || margin.is_some(), ..config };
         let pool = Pool::new(2 * config.queue_frames + 64, FRAME_BYTES);
         Ok(Boxed {
             engine: Engine::new(config, pool, change, Instant::ZERO),
             burst: Burst::new(),
             armed: Instant::MAX,
             aged: Instant::ZERO,
+            margin,
+            followed: Instant::ZERO,
         })
+    }
+}
+
+impl Boxed {
+    /// What a control thread does beside a live link.
+    fn follow(&mut self, now: Instant) {
+        if let Some(margin) = &mut self.margin
+            && now.since(self.followed) >= MARGIN
+        {
+            self.followed = now;
+            let mut books = Snapshot::default();
+            let _ = self.engine.snapshot(u32::MAX, &mut books);
+            self.engine.limits(now, &[margin.follow(now, &books)]);
+        }
     }
 }
 
@@ -50,6 +72,7 @@ impl World {
                 boxed.engine.age(now);
                 boxed.aged = now;
             }
+            boxed.follow(now);
         }
         self.frames.give(frame);
         self.kick(at.node);

@@ -1,0 +1,244 @@
+//! The commands that ask a running link: `weir status`, `weir tree`, `weir apply` and the like.
+//! They speak the protocol of docs/control.md, as any other program may.
+
+mod change;
+mod line;
+mod status;
+mod tree;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::Value;
+use weir_policy::Reading;
+use weir_units::{Span, limits};
+
+use crate::files;
+use crate::out::{Out, problem};
+use crate::run::protocol::{Apply, Request};
+use line::Line;
+
+/// Which link is asked.
+#[derive(clap::Args)]
+pub(crate) struct Whom {
+    /// The link [default: the only one that runs here]
+    #[arg(long, value_name = "NAME", conflicts_with = "socket")]
+    link: Option<String>,
+    /// Its control socket
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
+#[derive(clap::Subcommand)]
+pub(crate) enum Ask {
+    /// Give a running link another policy, between two packets
+    Apply(ApplyArgs),
+    /// Confirm a change that was applied with --confirm
+    Confirm(Whom),
+    /// Go back to an earlier policy; without a number to the one before
+    Rollback(RollbackArgs),
+    /// List the policies that a link had
+    History(Show),
+    /// Tell how a running link is: its policy, its ports, what is wrong
+    Status(Show),
+    /// Tell what each class of a running link gets now
+    Tree(TreeArgs),
+    /// Stop shaping and only count, until `weir shape`
+    Observe(Whom),
+    /// Shape again after `weir observe`
+    Shape(Whom),
+    /// Stop a running link
+    Stop(Whom),
+}
+
+#[derive(clap::Args)]
+pub(crate) struct ApplyArgs {
+    /// The policy
+    file: PathBuf,
+    /// Go back by itself after this time (as in 60s) unless `weir confirm` comes
+    #[arg(long, value_name = "TIME")]
+    confirm: Option<Span>,
+    /// Why, for the history
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    comment: String,
+    /// Only tell what would change
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    whom: Whom,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct RollbackArgs {
+    /// A number that `weir history` lists
+    revision: Option<u64>,
+    /// Why, for the history
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    comment: String,
+    #[command(flatten)]
+    whom: Whom,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Show {
+    /// As JSON, for programs
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    whom: Whom,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct TreeArgs {
+    /// Show it anew each second
+    #[arg(long)]
+    watch: bool,
+    /// As JSON, for programs
+    #[arg(long)]
+    json: bool,
+    /// Also classes that never got a frame
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    whom: Whom,
+}
+
+/// Does one of them.
+pub(crate) fn run(ask: &Ask) -> ExitCode {
+    let done = match ask {
+        Ask::Apply(args) => apply(args),
+        Ask::Confirm(whom) => simple(whom, &Request::Confirm, change::confirmed),
+        Ask::Rollback(args) => {
+            let request = Request::Rollback { to: args.revision, comment: args.comment.clone() };
+            simple(&args.whom, &request, change::went_back)
+        }
+        Ask::History(show) => shown(show, &Request::History, change::history),
+        Ask::Status(show) => shown(show, &Request::Status, status::lines),
+        Ask::Tree(args) => tree::run(args),
+        Ask::Observe(whom) => simple(whom, &Request::Observe { on: true }, change::mode),
+        Ask::Shape(whom) => simple(whom, &Request::Observe { on: false }, change::mode),
+        Ask::Stop(whom) => stop(whom),
+    };
+    done.unwrap_or_else(|code| code)
+}
+
+/// Asks once and prints the answer in words.
+fn simple(
+    whom: &Whom,
+    request: &Request,
+    words: impl Fn(&Value) -> Vec<String>,
+) -> Result<ExitCode, ExitCode> {
+    let answer = Line::open(whom)?.ask(request)?;
+    Ok(print(&words(&answer)))
+}
+
+/// The same, or as it came.
+fn shown(
+    show: &Show,
+    request: &Request,
+    words: impl Fn(&Value) -> Vec<String>,
+) -> Result<ExitCode, ExitCode> {
+    let answer = Line::open(&show.whom)?.ask(request)?;
+    Ok(if show.json { print(&[format!("{answer:#}")]) } else { print(&words(&answer)) })
+}
+
+fn print(lines: &[String]) -> ExitCode {
+    let mut out = Out::new();
+    lines.iter().for_each(|line| out.line(line));
+    out.end()
+}
+
+/// `weir stop`: done when nothing is left of the link, so that another can be started at once.
+fn stop(whom: &Whom) -> Result<ExitCode, ExitCode> {
+    let mut line = Line::open(whom)?;
+    let answer = line.ask(&Request::Stop)?;
+    for _ in 0..200 {
+        // the socket goes away last
+        if !line.path().exists() {
+            return Ok(print(&change::stopped(&answer)));
+        }
+        #[expect(clippy::disallowed_methods, reason = "nobody tells when another program ends")]
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Err(problem("it said that it stops, and has not within 10 s"))
+}
+
+/// `weir apply FILE`: checked here first, so that what is wrong is shown even where nothing runs.
+fn apply(args: &ApplyArgs) -> Result<ExitCode, ExitCode> {
+    let (request, reading) = brought(args)?;
+    let links: Vec<&str> = reading.plans.iter().map(|plan| plan.name.as_str()).collect();
+    let answer = Line::open_for(&args.whom, &links)?.ask(&request)?;
+    let code = print(&change::applied(&answer, args.dry_run));
+    // rows that were set aside are a fault, though the others are in effect
+    Ok(if reading.is_at_fault() && code == ExitCode::SUCCESS { ExitCode::from(1) } else { code })
+}
+
+/// The policy and its table as a request, and as they were read.
+fn brought(args: &ApplyArgs) -> Result<(Request, Reading), ExitCode> {
+    let second = 1_000_000_000;
+    let most = Span::from_secs(limits::CONFIRM_SECS);
+    if args.confirm.is_some_and(|span| span.ns() % second != 0 || span.ns() == 0 || span > most) {
+        return Err(problem(&format!(
+            "--confirm takes whole seconds, from 1s to {most}, as in --confirm 60s"
+        )));
+    }
+    let reading = files::policy(&args.file).map_err(|why| problem(&why))?;
+    crate::problems::print(&reading);
+    if reading.plans.is_empty() {
+        return Err(ExitCode::from(1));
+    }
+    let text = |at: usize| reading.sources.get(at).map(|source| (source.name(), source.text()));
+    let subscribers = match text(1) {
+        None => None,
+        Some((_, Ok(table))) => Some(table.to_owned()),
+        Some((name, Err(at))) => {
+            return Err(problem(&format!("{name}: byte {at} is not UTF-8, as it must be here")));
+        }
+    };
+    let Some((name, Ok(policy))) = text(0) else { return Err(ExitCode::from(1)) };
+    let apply = Apply {
+        name: name.to_owned(),
+        text: policy.to_owned(),
+        subscribers,
+        comment: args.comment.clone(),
+        confirm: args.confirm,
+        dry: args.dry_run,
+    };
+    Ok((Request::Apply(Box::new(apply)), reading))
+}
+
+/// A word of an answer as text; empty where it is not.
+fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or("")
+}
+
+/// A number of an answer; zero where it is not.
+fn number(value: &Value, pointer: &str) -> u64 {
+    value.pointer(pointer).and_then(Value::as_u64).unwrap_or(0)
+}
+
+/// A list of an answer.
+fn list<'v>(value: &'v Value, pointer: &str) -> &'v [Value] {
+    value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// Where the sockets of all links are.
+fn folder() -> &'static Path {
+    Path::new(crate::run::socket::FOLDER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_are_not_there_are_nothing() {
+        let value = serde_json::json!({ "a": { "b": "c" }, "n": [1] });
+        assert_eq!(
+            (text(&value, "/a/b"), text(&value, "/a"), number(&value, "/a/b")),
+            ("c", "", 0)
+        );
+        assert_eq!((list(&value, "/n").len(), list(&value, "/a").len()), (1, 0));
+    }
+}

@@ -1,0 +1,398 @@
+//! What joins the two sides in the box: weir, or the kernel's bridge for the same figures without
+//! weir. Whatever is asked of weir here goes through its own commands, as an operator would.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use clap::ValueEnum;
+use serde_json::Value;
+use weir_units::Span;
+
+use super::clock;
+use super::world::World;
+
+/// What joins the two sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Middle {
+    /// The kernel's bridge: no policy, nothing to kill
+    Bridge,
+    /// weir with AF_XDP
+    Xdp,
+    /// weir with packet sockets
+    Packet,
+}
+
+impl Middle {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Middle::Bridge => "bridge",
+            Middle::Xdp => "weir, AF_XDP",
+            Middle::Packet => "weir, packet sockets",
+        }
+    }
+
+    fn io(self) -> Option<&'static str> {
+        match self {
+            Middle::Bridge => None,
+            Middle::Xdp => Some("xdp"),
+            Middle::Packet => Some("packet"),
+        }
+    }
+}
+
+/// A signal that a daemon cannot refuse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    Kill,
+    Stop,
+    Continue,
+}
+
+/// The middle at work in a world's box.
+pub(crate) struct Joined<'a> {
+    world: &'a World,
+    pub(crate) middle: Middle,
+    weir: PathBuf,
+    daemon: Option<Child>,
+}
+
+/// One class and direction of weir's books, in frames.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Book {
+    pub(crate) class: String,
+    pub(crate) way: &'static str,
+    pub(crate) leaf: bool,
+    pub(crate) received: u64,
+    pub(crate) sent: u64,
+    pub(crate) held: u64,
+    pub(crate) dropped: u64,
+    /// Came from and went to other leaves when the policy changed; none if that is not told.
+    pub(crate) moved: Option<(u64, u64)>,
+}
+
+/// What a daemon may take until it answers.
+const READY: Span = Span::from_secs(15);
+const ASK_AGAIN: Span = Span::from_ms(50);
+
+impl<'a> Joined<'a> {
+    /// Joins the two sides under a policy; returns when frames pass.
+    pub(crate) fn start(world: &'a World, middle: Middle, policy: &str) -> Result<Self, String> {
+        let weir = std::env::current_exe().map_err(|e| format!("the running binary: {e}"))?;
+        let mut joined = Joined { world, middle, weir, daemon: None };
+        joined.write(policy)?;
+        joined.run()?;
+        Ok(joined)
+    }
+
+    /// Starts what is not running, under the policy as it was last.
+    pub(crate) fn run(&mut self) -> Result<(), String> {
+        let Some(io) = self.middle.io() else {
+            return self.world.box_.bridge("br0", &["eth1", "eth2"]);
+        };
+        let mut command = self.daemon_command(io)?;
+        self.daemon = Some(command.spawn().map_err(|e| format!("cannot start weir: {e}"))?);
+        self.wait()
+    }
+
+    fn daemon_command(&self, io: &str) -> Result<Command, String> {
+        let said =
+            fs::File::options().create(true).append(true).open(self.world.folder.join("said"));
+        let said = said.map_err(|e| format!("{}: {e}", self.world.folder.display()))?;
+        let mut command = self.world.box_.command(&self.weir.display().to_string());
+        command.args(["run", "--io", io, "--config"]).arg(self.policy());
+        command
+            .arg("--socket")
+            .arg(self.socket())
+            .arg("--state")
+            .arg(self.world.folder.join("state"));
+        let again =
+            said.try_clone().map_err(|e| format!("{}: {e}", self.world.folder.display()))?;
+        command.stdin(Stdio::null()).stdout(said).stderr(again);
+        Ok(command)
+    }
+
+    /// Returns when the daemon answers, or says why it does not.
+    fn wait(&mut self) -> Result<(), String> {
+        let end = clock::now() + READY;
+        loop {
+            if self.ask(&["status", "--json"]).is_ok() {
+                return Ok(());
+            }
+            let ended = self.daemon.as_mut().and_then(|child| child.try_wait().ok().flatten());
+            if ended.is_some() || clock::now() > end {
+                let said = self.said();
+                return Err(format!("`weir run` does not answer; it said:\n{said}"));
+            }
+            clock::sleep(ASK_AGAIN);
+        }
+    }
+
+    /// Starts a second daemon on the same interfaces, and tells how that ended: its exit status and
+    /// what it said; none if it had not ended in time (and was killed).
+    pub(crate) fn second(&self, within: Span) -> Result<Option<(Option<i32>, String)>, String> {
+        let Some(io) = self.middle.io() else { return Ok(None) };
+        let socket = self.world.folder.join("second.sock");
+        let mut command = self.world.box_.command(&self.weir.display().to_string());
+        command.args(["run", "--io", io, "--config"]).arg(self.policy());
+        command.arg("--socket").arg(socket).arg("--state").arg(self.world.folder.join("second"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|e| format!("cannot start weir: {e}"))?;
+        let end = clock::now() + within;
+        while clock::now() < end {
+            if let Ok(Some(status)) = child.try_wait() {
+                let output = child.wait_with_output().map_err(|e| e.to_string())?;
+                let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                return Ok(Some((status.code(), said)));
+            }
+            clock::sleep(ASK_AGAIN);
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+        Ok(None)
+    }
+
+    /// The next policy, in effect when this returns. To be swapped for one connection kept open,
+    /// should starting a process for each be too slow.
+    pub(crate) fn apply(&self, policy: &str) -> Result<(), String> {
+        self.write(policy)?;
+        match self.middle {
+            // the bridge has none; checking it takes the machine about the same
+            Middle::Bridge => {
+                self.weir(&["check", "--quiet", &self.policy().display().to_string()])
+            }
+            _ => self.ask(&["apply", &self.policy().display().to_string()]),
+        }
+        .map(drop)
+    }
+
+    pub(crate) fn observe(&self) -> Result<(), String> {
+        self.told("observe")
+    }
+
+    pub(crate) fn shape(&self) -> Result<(), String> {
+        self.told("shape")
+    }
+
+    fn told(&self, word: &str) -> Result<(), String> {
+        match self.middle {
+            Middle::Bridge => Ok(()),
+            _ => self.ask(&[word]).map(drop),
+        }
+    }
+
+    /// The books by class; none of a bridge.
+    pub(crate) fn books(&self) -> Result<Option<Vec<Book>>, String> {
+        if self.middle == Middle::Bridge {
+            return Ok(None);
+        }
+        let tree = self.told_of("tree")?;
+        books(&tree).map(Some).ok_or_else(|| format!("weir tree: not as expected: {tree}"))
+    }
+
+    /// Frames that weir's ports could not take or send, so that no book has them; none of a bridge.
+    pub(crate) fn lost_at_ports(&self) -> Result<Option<u64>, String> {
+        if self.middle == Middle::Bridge {
+            return Ok(None);
+        }
+        self.told_of("status").map(|status| Some(lost_at_ports(&status)))
+    }
+
+    fn told_of(&self, word: &str) -> Result<Value, String> {
+        let text = self.ask(&[word, "--json"])?;
+        serde_json::from_str(&text).map_err(|e| format!("weir {word}: {e}"))
+    }
+
+    /// Memory of the daemon in KiB, as the kernel counts it.
+    pub(crate) fn resident_kib(&self) -> Option<u64> {
+        let pid = self.daemon.as_ref()?.id();
+        let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        line.split_whitespace().next()?.parse().ok()
+    }
+
+    /// What the daemon has worked, all its threads together.
+    pub(crate) fn worked(&self) -> Option<Span> {
+        /// `sysconf(_SC_CLK_TCK)` of every Linux that there is.
+        const TICKS_A_SECOND: u64 = 100;
+        let pid = self.daemon.as_ref()?.id();
+        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // behind the name, which may have spaces: state is field 3, times are 14 and 15
+        let mut words = text.rsplit_once(')')?.1.split_whitespace().skip(11);
+        let mut time = || words.next()?.parse::<u64>().ok();
+        let ticks = time()? + time()?;
+        Some(Span::from_ms(ticks * 1_000 / TICKS_A_SECOND))
+    }
+
+    /// Whether the daemon runs, or there is none to run.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.daemon.as_mut().is_none_or(|child| matches!(child.try_wait(), Ok(None)))
+    }
+
+    /// A signal to the daemon alone; a bridge is taken away, as nobody could do worse.
+    pub(crate) fn signal(&mut self, signal: Signal) -> Result<(), String> {
+        let Some(child) = &mut self.daemon else {
+            return match signal {
+                Signal::Kill => self.world.box_.ip("link del br0"),
+                Signal::Stop => self.world.box_.ip("link set br0 down"),
+                Signal::Continue => self.world.box_.ip("link set br0 up"),
+            };
+        };
+        let number = match signal {
+            Signal::Kill => "-KILL",
+            Signal::Stop => "-STOP",
+            Signal::Continue => "-CONT",
+        };
+        let pid = child.id().to_string();
+        let done = Command::new("kill").args([number, &pid]).status();
+        if signal == Signal::Kill {
+            let _ = child.wait();
+        }
+        match done {
+            Ok(status) if status.success() => Ok(()),
+            _ => Err(format!("kill {number} {pid} failed")),
+        }
+    }
+
+    /// After the interfaces were made anew. weir finds them by itself; a bridge must be told.
+    pub(crate) fn plugged_again(&self) -> Result<(), String> {
+        match self.middle {
+            Middle::Bridge => self.world.box_.ip("link set eth1 master br0"),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the daemon has said, its last lines.
+    pub(crate) fn said(&self) -> String {
+        let text = fs::read_to_string(self.world.folder.join("said")).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
+    }
+
+    fn ask(&self, words: &[&str]) -> Result<String, String> {
+        let socket = self.socket().display().to_string();
+        self.weir(&[words, &["--socket", &socket]].concat())
+    }
+
+    fn weir(&self, words: &[&str]) -> Result<String, String> {
+        let output = Command::new(&self.weir).args(words).stdin(Stdio::null()).output();
+        let output = output.map_err(|e| format!("cannot start weir: {e}"))?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Err(format!("`weir {}`: {said}", words.join(" ")))
+    }
+
+    fn write(&self, policy: &str) -> Result<(), String> {
+        crate::files::write(&self.policy(), policy)
+    }
+
+    fn policy(&self) -> PathBuf {
+        self.world.folder.join("policy.toml")
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.world.folder.join("weir.sock")
+    }
+}
+
+impl Drop for Joined<'_> {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.daemon.take() {
+            // asked first, so that it can put things back
+            let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+            let _ = Command::new("kill").args(["-CONT", &child.id().to_string()]).status();
+            let end = clock::now() + Span::from_secs(3);
+            while matches!(child.try_wait(), Ok(None)) && clock::now() < end {
+                clock::sleep(ASK_AGAIN);
+            }
+            let _ = child.kill();
+            let _ = child.wait();
+        } else {
+            let _ = self.world.box_.ip("link del br0");
+        }
+    }
+}
+
+impl Book {
+    /// Whether every frame that came is accounted for; none if it cannot be said.
+    pub(crate) fn is_exact(&self) -> Option<bool> {
+        let (came, went) = match self.moved {
+            Some(moved) => moved,
+            // what moved between classes has not left the link
+            None if self.class == "/" => (0, 0),
+            None => return None,
+        };
+        Some(self.received + came == self.sent + self.held + self.dropped + went)
+    }
+}
+
+fn books(tree: &Value) -> Option<Vec<Book>> {
+    let mut books = Vec::new();
+    for row in tree.get("rows")?.as_array()? {
+        for way in ["down", "up"] {
+            let side = row.get(way)?;
+            let frames = |name: &str| side.get(name)?.get("frames")?.as_u64();
+            let dropped = side.get("dropped")?.as_object()?.values();
+            let dropped = dropped.map(|count| count.get("frames").and_then(Value::as_u64));
+            books.push(Book {
+                class: row.get("class")?.as_str()?.to_owned(),
+                way,
+                leaf: matches!(row.get("kind")?.as_str()?, "leaf" | "made"),
+                received: frames("received")?,
+                sent: frames("sent")?,
+                held: frames("waiting")?,
+                dropped: dropped.sum::<Option<u64>>()?,
+                moved: frames("moved_in").zip(frames("moved_out")),
+            });
+        }
+    }
+    Some(books)
+}
+
+/// What the ports of a `weir status` could not take or send.
+fn lost_at_ports(status: &Value) -> u64 {
+    const WORDS: [&str; 4] = ["dropped_by_kernel", "no_buffer", "too_long", "not_sent"];
+    let ports = ["lan", "wan"].map(|side| format!("/ports/{side}/counters"));
+    let counts = ports.iter().filter_map(|pointer| status.pointer(pointer));
+    let lost = |counters: &Value| {
+        let words = WORDS.iter().filter_map(|word| counters.get(word)?.as_u64());
+        words.sum::<u64>()
+    };
+    counts.map(lost).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn books_are_read_and_balanced() {
+        let count = |n: u64| json!({ "frames": n, "bytes": n * 100 });
+        let side = json!({
+            "received": count(10), "sent": count(6), "waiting": count(1),
+            "dropped": { "queue-full": count(2), "managed": count(1) },
+            "moved_in": count(0), "moved_out": count(0),
+        });
+        let tree = json!({ "rows": [{ "class": "/a", "kind": "made", "down": side, "up": side }] });
+        let books = books(&tree).unwrap();
+        assert_eq!((books.len(), books[0].dropped, books[1].way), (2, 3, "up"));
+        assert_eq!(books[0].is_exact(), Some(true));
+        assert_eq!(Book { sent: 5, ..books[0].clone() }.is_exact(), Some(false));
+        assert_eq!(
+            Book { sent: 9, moved: Some((5, 2)), ..books[0].clone() }.is_exact(),
+            Some(true)
+        );
+        assert_eq!(Book { moved: None, ..books[0].clone() }.is_exact(), None);
+        assert_eq!(super::books(&json!({ "rows": [{}] })), None);
+    }
+
+    #[test]
+    fn what_ports_lose_is_added_up() {
+        let port = json!({ "counters": { "no_buffer": 2, "not_sent": 1, "sent_frames": 9 } });
+        let status = json!({ "ports": { "lan": port, "wan": { "counters": null } } });
+        assert_eq!(lost_at_ports(&status), 3);
+    }
+}

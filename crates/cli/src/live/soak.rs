@@ -1,0 +1,248 @@
+//! A day in half an hour: two hundred hosts that come and go, edits every few seconds, links that
+//! flap, shaping turned off and on. The daemon must not die, must not grow, and must account for
+//! every frame.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use weir_units::Span;
+
+use super::Run;
+use super::clock::{self, Lateness};
+use super::middle::{Book, Joined, Middle};
+use super::policy::{self, CALL_PORT, PING_PORT};
+use super::traffic::{Call, Crowd, End, Heard, Ping};
+use super::verdict::{Table, Verdict, lateness, ms};
+use super::world::{Sketch, WAN_HOST, World, lan_host};
+
+const HOSTS: u16 = 200;
+
+/// Seconds between two of each.
+const EDIT: u64 = 3;
+const LOOK_AT_BOOKS: u64 = 5;
+const TOGGLE: u64 = 20;
+const FLAP: u64 = 60;
+/// How long shaping stays off, a link down.
+const OFF: Span = Span::from_ms(1_000);
+const DOWN: Span = Span::from_ms(200);
+
+/// Tables fill and allocators settle at first: memory counts from the fifth minute on, in a short
+/// run after a third of it.
+const WARM_SECS: u64 = 300;
+/// From then on it may grow by a hundredth, or this, whichever is more.
+const GROWTH_KIB: u64 = 1_024;
+
+/// What is left to wait after the last packet, so that no frame is held any more.
+const DRAIN: Span = Span::from_secs(5);
+
+/// What was seen on the way.
+#[derive(Default)]
+struct Diary {
+    edits: u32,
+    /// Commands that were refused: how many, by what they said.
+    refused: BTreeMap<String, u32>,
+    books_looked_at: u64,
+    /// The first book that did not balance.
+    inexact: Option<Book>,
+    /// KiB when it was warm, and the most since.
+    warm: Option<u64>,
+    most: u64,
+    last: u64,
+}
+
+pub(crate) fn run(run: &mut Run, middle: Middle) -> Result<bool, String> {
+    let seconds = u64::from(run.minutes) * 60;
+    let world = World::make(Sketch { hosts: HOSTS, line: None }, run.shell.clone())?;
+    let mut joined = Joined::start(&world, middle, &policy::crowd(0))?;
+    run.out.line(&format!(
+        "soak of {}: {} minutes, {HOSTS} hosts; an edit every {EDIT} s, shaping off and on every \
+         {TOGGLE} s,\na link down and up every {FLAP} s",
+        middle.name(),
+        run.minutes
+    ));
+    run.out.flush();
+    let ends = |host, port| {
+        (End::new(&world.lan, lan_host(host), port), End::new(&world.wan, WAN_HOST, port))
+    };
+    let late = Lateness::watch();
+    let (lan, wan) = ends(0, CALL_PORT);
+    let call = Call::start(&lan, &wan)?;
+    let (lan, wan) = ends(1, PING_PORT);
+    let ping = Ping::start(&lan, &wan)?;
+    let crowd = Crowd::start(&world, HOSTS)?;
+    let mut diary = Diary::default();
+    let start = clock::now();
+    for second in 1..=seconds {
+        clock::sleep_until(start + Span::from_secs(second));
+        if !joined.is_alive() {
+            break;
+        }
+        diary.second(second, seconds, &world, &joined)?;
+        if second % 60 == 0 && second < seconds {
+            run.out.line(&format!("  minute {}: {}", second / 60, diary.so_far()));
+            run.out.flush();
+        }
+    }
+    let end = clock::now();
+    let count = crowd.stop()?;
+    let (echoes, heard) = (ping.stop()?, call.stop()?);
+    let late = late.stop();
+    clock::sleep(DRAIN);
+    let alive = joined.is_alive();
+    let said = joined.said();
+    let books = if alive { joined.books()? } else { None };
+    drop(joined);
+
+    let mut table = Table::new(1, &["what", "seen", "bar"]);
+    let mut row = |what: &str, seen: String, bar: &str, verdict: Verdict| {
+        table.row(vec![what.to_owned(), seen, bar.to_owned()], verdict);
+    };
+    row("daemon", if alive { "runs" } else { "ended" }.to_owned(), "runs", Verdict::of(alive));
+    diary.rows(&mut row);
+    books.iter().for_each(|books| in_the_end(books, &mut row));
+    let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let transfers = of(&count.transfers);
+    row("transfers", transfers.to_string(), "some", Verdict::of(transfers > 0));
+    row("transfers given up", of(&count.given_up).to_string(), "", Verdict::Seen);
+    row("bursts of datagrams", of(&count.bursts).to_string(), "", Verdict::Seen);
+    let Heard { sent, lost, p99, mos } = heard;
+    let sound = format!("MOS {mos:.2}, {lost} of {sent} lost, p99 {} ms", ms(p99));
+    row("call", sound, "", Verdict::Seen);
+    row("longest silence, ms", ms(echoes.silence(start, end)), "", Verdict::Seen);
+    row("machine late, ms p99/max", lateness(&late), "", Verdict::Seen);
+    if !alive {
+        run.out.line(&format!("weir has ended; it said:\n{said}"));
+    }
+    Ok(table.print(&mut run.out))
+}
+
+/// What the books say when nobody has sent for a while.
+fn in_the_end(books: &[Book], row: &mut impl FnMut(&str, String, &str, Verdict)) {
+    let held: u64 = books.iter().filter(|book| book.leaf).map(|book| book.held).sum();
+    row("frames held in the end", held.to_string(), "0", Verdict::of(held == 0));
+    let came: u64 = books.iter().filter(|book| book.class == "/").map(|book| book.received).sum();
+    row("frames carried", came.to_string(), "", Verdict::Seen);
+}
+
+impl Diary {
+    /// What is due in this second.
+    fn second(&mut self, at: u64, of: u64, world: &World, joined: &Joined) -> Result<(), String> {
+        if at.is_multiple_of(EDIT) {
+            self.edits += 1;
+            self.note(joined.apply(&policy::crowd(self.edits)));
+        }
+        if at.is_multiple_of(TOGGLE) {
+            self.note(joined.observe());
+            clock::sleep(OFF);
+            self.note(joined.shape());
+        }
+        if at % FLAP == FLAP / 2 {
+            let port = if (at / FLAP).is_multiple_of(2) { "eth1" } else { "eth2" };
+            world.box_.ip(&format!("link set {port} down"))?;
+            clock::sleep(DOWN);
+            world.box_.ip(&format!("link set {port} up"))?;
+        }
+        if at.is_multiple_of(LOOK_AT_BOOKS) {
+            match joined.books() {
+                Ok(Some(books)) => self.balance(books),
+                Ok(None) => {}
+                Err(why) => self.note(Err(why)),
+            }
+        }
+        if let Some(kib) = joined.resident_kib() {
+            self.last = kib;
+            if self.warm.is_none() && at >= WARM_SECS.min(of / 3) {
+                self.warm = Some(kib);
+            }
+            if self.warm.is_some() {
+                self.most = self.most.max(kib);
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, done: Result<(), String>) {
+        if let Err(why) = done {
+            *self.refused.entry(why).or_default() += 1;
+        }
+    }
+
+    fn balance(&mut self, books: Vec<Book>) {
+        let told = |book: &Book| book.leaf || book.class == "/";
+        for book in books.into_iter().filter(told) {
+            let Some(exact) = book.is_exact() else { continue };
+            self.books_looked_at += 1;
+            if !exact && self.inexact.is_none() {
+                self.inexact = Some(book);
+            }
+        }
+    }
+
+    fn so_far(&self) -> String {
+        format!(
+            "{} edits, {} commands refused, {} books, {} KiB",
+            self.edits,
+            self.refused.values().sum::<u32>(),
+            self.books_looked_at,
+            self.last
+        )
+    }
+
+    fn rows(&self, row: &mut impl FnMut(&str, String, &str, Verdict)) {
+        if let Some(warm) = self.warm {
+            let growth = self.most.saturating_sub(warm);
+            let held = growth <= GROWTH_KIB.max(warm / 100);
+            let seen = format!("{growth} over {warm}");
+            row("memory grown, KiB", seen, "1 % or 1 024", Verdict::of(held));
+        }
+        if self.books_looked_at > 0 {
+            let seen = match &self.inexact {
+                None => format!("{} balance", self.books_looked_at),
+                Some(book) => format!("{book:?}"),
+            };
+            row("books", seen, "all", Verdict::of(self.inexact.is_none()));
+        }
+        row("edits", self.edits.to_string(), "", Verdict::Seen);
+        let refused: u32 = self.refused.values().sum();
+        let why = self.refused.keys().next().map_or(String::new(), |why| format!(": {why}"));
+        row("commands refused", format!("{refused}{why}"), "0", Verdict::of(refused == 0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdicts(diary: &Diary) -> BTreeMap<String, Verdict> {
+        let mut all = BTreeMap::new();
+        diary.rows(&mut |what, _, _, verdict| {
+            all.insert(what.to_owned(), verdict);
+        });
+        all
+    }
+
+    #[test]
+    fn a_daemon_that_grows_or_miscounts_fails() {
+        let book = Book {
+            class: "/a".to_owned(),
+            way: "up",
+            leaf: true,
+            received: 3,
+            sent: 2,
+            held: 1,
+            dropped: 0,
+            moved: Some((0, 0)),
+        };
+        let mut diary = Diary { warm: Some(50_000), most: 51_000, ..Diary::default() };
+        diary.balance(vec![book.clone()]);
+        let fine = verdicts(&diary);
+        assert!(fine.values().all(|v| *v != Verdict::Failed), "{fine:?}");
+        diary.most = 51_025;
+        diary.balance(vec![Book { sent: 1, ..book }]);
+        diary.note(Err("no".to_owned()));
+        let bad = verdicts(&diary);
+        for what in ["memory grown, KiB", "books", "commands refused"] {
+            assert_eq!(bad[what], Verdict::Failed, "{what}");
+        }
+    }
+}

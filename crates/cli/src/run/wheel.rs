@@ -1,0 +1,253 @@
+//! The packet thread: it joins the two ports of a link with its engine, turn after turn. It never
+//! waits for control: what control asks lies in a queue that is looked at once a turn, and what
+//! does not fit into the answer's queue waits here.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
+
+use weir_engine::{Change, Engine};
+use weir_io::wait::{Wait, now};
+use weir_io::{Port, PortState};
+use weir_packet::{Burst, Side};
+use weir_units::{Instant, Span};
+
+use super::facts::Facts;
+use super::mail::{Answer, Ask};
+use super::pulse::Pulse;
+
+/// Bursts that one port may hand in during a turn before the other one is looked at.
+const BURSTS: usize = 4;
+
+/// The longest sleep: the pulse must not stop when there is nothing to carry.
+const SLEEP: Span = Span::from_ms(10);
+
+/// How soon a port that took nothing is asked again.
+const AGAIN: Span = Span::from_us(50);
+
+/// One link at work.
+pub(crate) struct Wheel {
+    pub(crate) engine: Engine,
+    /// By side; a port whose interface is gone is away until control brings it back.
+    pub(crate) ports: [Option<Port>; 2],
+    pub(crate) pulse: Pulse,
+    pub(crate) wait: Wait,
+    pub(crate) asks: Receiver<Ask>,
+    pub(crate) answers: SyncSender<Answer>,
+    pub(crate) facts: Arc<Facts>,
+    state: State,
+}
+
+/// What a turn leaves for the next.
+#[derive(Default)]
+struct State {
+    into: Burst,
+    /// Frames that a port could not take yet.
+    out: [Burst; 2],
+    change: Option<Box<Change>>,
+    /// Answers that control has not fetched yet.
+    unsent: VecDeque<Answer>,
+    stop: bool,
+}
+
+const SIDES: [Side; 2] = [Side::Lan, Side::Wan];
+
+impl Wheel {
+    pub(crate) fn new(
+        engine: Engine,
+        ports: [Option<Port>; 2],
+        pulse: Pulse,
+        wait: Wait,
+        (asks, answers): (Receiver<Ask>, SyncSender<Answer>),
+        facts: Arc<Facts>,
+    ) -> Wheel {
+        let state =
+            State { unsent: VecDeque::with_capacity(super::mail::LETTERS), ..State::default() };
+        Wheel { engine, ports, pulse, wait, asks, answers, facts, state }
+    }
+
+    /// Turns until control says stop, and gives the engine and the ports back.
+    pub(crate) fn run(mut self) -> (Engine, [Option<Port>; 2]) {
+        let mut last = now();
+        loop {
+            let now = now();
+            self.facts.turned(now, now.since(last));
+            self.pulse.beat(now);
+            let moved = self.turn(now);
+            self.mail(now);
+            if self.state.stop {
+                return (self.engine, self.ports);
+            }
+            last = now;
+            if !moved {
+                // the time asleep is no lateness: it is counted from the moment we asked for
+                last = self.sleep(now);
+            }
+        }
+    }
+
+    /// One turn: what came goes into the engine, what may leave goes out. Whether a frame moved.
+    fn turn(&mut self, now: Instant) -> bool {
+        let mut moved = false;
+        for side in SIDES {
+            moved |= self.receive(now, side);
+        }
+        for side in SIDES {
+            moved |= self.transmit(now, side);
+        }
+        self.engine.age(now);
+        moved
+    }
+
+    fn receive(&mut self, now: Instant, side: Side) -> bool {
+        let Some(port) = &mut self.ports[side as usize] else { return false };
+        let mut moved = false;
+        for _ in 0..BURSTS {
+            if port.receive(self.engine.pool_mut(), &mut self.state.into) == 0 {
+                break;
+            }
+            moved = true;
+            if self.pulse.is_bypassed() {
+                // the bridge has carried these already
+                let (into, engine) = (&mut self.state.into, &mut self.engine);
+                self.facts.stood_aside(into.len());
+                into.drain().for_each(|frame| engine.pool_mut().give(frame));
+            } else {
+                self.engine.receive(now, side, &mut self.state.into);
+            }
+        }
+        moved
+    }
+
+    fn transmit(&mut self, now: Instant, side: Side) -> bool {
+        let out = &mut self.state.out[side as usize];
+        let mut moved = false;
+        loop {
+            if out.is_empty() {
+                self.engine.transmit(now, side, out);
+            }
+            if out.is_empty() {
+                break;
+            }
+            let before = out.len();
+            match &mut self.ports[side as usize] {
+                Some(port) => port.transmit(self.engine.pool_mut(), out),
+                // without an interface there is nowhere to go, and waiting would only fill queues
+                // with what nobody wants any more
+                None => {
+                    self.facts.unsent(out.len());
+                    out.drain().for_each(|frame| self.engine.pool_mut().give(frame));
+                }
+            }
+            moved |= out.len() < before;
+            if !out.is_empty() {
+                break;
+            }
+        }
+        if let Some(port) = &mut self.ports[side as usize] {
+            port.settle(self.engine.pool_mut());
+        }
+        moved
+    }
+
+    /// Sleeps until a frame comes, one may leave, or control calls. Returns when it meant to wake.
+    fn sleep(&mut self, now: Instant) -> Instant {
+        let mut until = now + SLEEP;
+        if let Some(at) = self.engine.next_wakeup() {
+            until = until.min(at);
+        }
+        if self.state.out.iter().any(|out| !out.is_empty())
+            || self.ports.iter().flatten().any(Port::is_sending)
+        {
+            until = until.min(now + AGAIN);
+        }
+        if until > now {
+            let fds = self.ports.iter().flatten().filter_map(Port::fd);
+            // a wait that fails is a turn that comes at once
+            let _ = self.wait.wait(fds, Some(until.since(now)));
+        }
+        // woken early by a frame: no lateness either
+        until.min(weir_io::wait::now())
+    }
+
+    /// Answers what control asked, one letter a turn.
+    fn mail(&mut self, now: Instant) {
+        if let Some(mut change) = self.state.change.take() {
+            match self.engine.apply(now, &mut change) {
+                true => self.state.unsent.push_back(Answer::Changed(change)),
+                false => self.state.change = Some(change),
+            }
+        }
+        while let Some(answer) = self.state.unsent.pop_front() {
+            match self.answers.try_send(answer) {
+                Ok(()) => {}
+                Err(TrySendError::Full(answer)) => {
+                    self.state.unsent.push_front(answer);
+                    return;
+                }
+                // control is gone, and with it the whole program
+                Err(TrySendError::Disconnected(_)) => self.state.stop = true,
+            }
+        }
+        // a change is done before the next letter is opened: the order of letters is the law
+        if self.state.change.is_some() || self.state.unsent.len() == super::mail::LETTERS {
+            return;
+        }
+        if let Ok(ask) = self.asks.try_recv() {
+            self.open(now, ask);
+        }
+    }
+
+    fn open(&mut self, now: Instant, ask: Ask) {
+        let answer = match ask {
+            Ask::Limit { limit } => {
+                self.engine.limits(now, &[limit]);
+                return;
+            }
+            Ask::Change(change) => {
+                self.state.change = Some(change);
+                return;
+            }
+            Ask::Look { cursor, mut slice } => {
+                let next = self.engine.snapshot(cursor, &mut slice);
+                Answer::Slice { next, slice }
+            }
+            Ask::Ports => {
+                let mut state = [PortState::Gone; 2];
+                let mut counters = [None; 2];
+                for side in SIDES {
+                    if let Some(port) = &mut self.ports[side as usize] {
+                        state[side as usize] = port.state();
+                        counters[side as usize] = Some(port.counters());
+                    }
+                }
+                Answer::Ports { state, counters, flows: self.engine.classifier().flows() }
+            }
+            Ask::Put { side, port, heart } => {
+                self.pulse.hearts[side as usize] = heart;
+                let old = self.ports[side as usize].replace(*port);
+                self.put_away(old);
+                Answer::Away
+            }
+            Ask::Take { side } => {
+                self.pulse.hearts[side as usize] = None;
+                let old = self.ports[side as usize].take();
+                self.put_away(old);
+                Answer::Away
+            }
+            Ask::Stop => {
+                self.state.stop = true;
+                return;
+            }
+        };
+        self.state.unsent.push_back(answer);
+    }
+
+    /// A port that is not used any more gives back the buffers that the kernel had of it.
+    fn put_away(&mut self, port: Option<Port>) {
+        if let Some(port) = port {
+            let lost = port.close(self.engine.pool_mut());
+            self.facts.lost(lost);
+        }
+    }
+}

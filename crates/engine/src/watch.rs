@@ -1,0 +1,318 @@
+//! What TCP's numbers tell somebody who only looks on: which data come a second time, which come
+//! late, and how long the way to either side and back takes (`trips`).
+//!
+//! Of each direction of a connection two things are remembered: the number behind the highest byte
+//! that came, and one hole below it. Where several holes are open they are one that reaches from
+//! the first to the last, so that what fills any of them counts as late; what repeats bytes
+//! between them does too, which is the price of 12 bytes a direction. Frames are looked at as they
+//! come, before weir judges them: what weir itself dropped is `repeated` when it comes again, what
+//! was lost on the way to weir is `late`.
+//!
+//! Not looked at: fragments, FIN without data, selective acknowledgements.
+
+mod trips;
+
+use weir_packet::{Fragment, Frame, Headers, Label, Pool, Side, tcp};
+use weir_units::Instant;
+
+pub use trips::{RoundTrip, RoundTrips};
+use trips::{Said, Trips};
+
+/// All connections that are watched, by their place in the flow table.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    /// Empty: nobody watches.
+    seen: Box<[Seen]>,
+    trips: Trips,
+}
+
+/// Which frames of a burst brought nothing new, a bit for each place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Again {
+    /// All their bytes had come before.
+    pub(crate) repeated: u64,
+    /// They fill a hole.
+    pub(crate) late: u64,
+}
+
+/// What is remembered of a connection.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
+struct Seen {
+    /// Tells it from an earlier one at this place.
+    generation: u32,
+    /// The shortest way to the WAN side and back, in microseconds; 0: not known.
+    shortest_us: u32,
+    /// By the side that the data come in from.
+    ways: [Way; 2],
+}
+
+const _: () = assert!(size_of::<Seen>() == 32);
+
+/// Data in one direction.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    /// The number behind the highest byte that came.
+    highest: u32,
+    /// Where the hole begins, and its bytes: none, or [`UNSEEN`].
+    hole: u32,
+    gap: u32,
+}
+
+/// In place of the bytes of a hole: no data came yet.
+const UNSEEN: u32 = u32::MAX;
+/// The largest window there can be (RFC 7323). What lies further away is of another stretch.
+const FAR: u32 = 1 << 30;
+
+/// What a segment with data brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Brought {
+    New,
+    Nothing,
+    Repeated,
+    Late,
+}
+
+impl Watch {
+    /// Remembers so many connections; of none, it does not look.
+    pub(crate) fn new(flows: usize) -> Watch {
+        Watch { seen: vec![Seen::new(0); flows].into(), trips: Trips::new() }
+    }
+
+    /// Whether anybody watches.
+    #[inline]
+    pub(crate) const fn is_idle(&self) -> bool {
+        self.seen.is_empty()
+    }
+
+    /// Looks at the frames of a burst.
+    #[inline(never)]
+    pub(crate) fn burst(
+        &mut self,
+        now: Instant,
+        side: Side,
+        pool: &Pool,
+        frames: &[Frame],
+        headers: &[Headers],
+        labels: &[Label],
+    ) -> Again {
+        let mut again = Again::default();
+        let mut may_begin = self.trips.may_begin(now, side);
+        let headers = &headers[..labels.len()];
+        for (at, (label, frame)) in labels.iter().zip(frames).enumerate() {
+            let headers = &headers[at];
+            if !label.kind.is_tcp() || headers.fragment != Fragment::None {
+                continue;
+            }
+            let Some(seen) = self.seen.get_mut(label.flow.index as usize) else { continue };
+            let header = usize::from(label.transport_at);
+            let bytes = pool.bytes(frame).get(header..).and_then(<[u8]>::first_chunk);
+            let Some(bytes) = bytes else { continue };
+            // 0: a header that cannot be read to its end
+            let data = match headers.payload_at {
+                0 => 0,
+                at => headers.end.saturating_sub(at),
+            };
+            let segment = Segment { bytes, data };
+            let mut brought = Brought::Nothing;
+            if segment.data != 0 || segment.has(tcp::SYN | tcp::RST) {
+                brought = seen.note(label.flow.generation, side, &segment);
+                if brought == Brought::Repeated || brought == Brought::Late {
+                    let of = if brought == Brought::Late {
+                        &mut again.late
+                    } else {
+                        &mut again.repeated
+                    };
+                    *of |= 1 << at;
+                    self.trips.came_again(side, label.flow);
+                }
+            }
+            if may_begin || self.trips.is_timed(label.flow) {
+                let whole = pool.bytes(frame);
+                let said = said(whole, headers, &segment, brought == Brought::New);
+                let shortest =
+                    (seen.generation == label.flow.generation).then_some(&mut seen.shortest_us);
+                self.trips.frame(now, side, label.flow, &said, shortest);
+                may_begin = self.trips.may_begin(now, side);
+            }
+        }
+        again
+    }
+
+    /// Whether [`Watch::left`] wants to see what leaves through the port of `side`.
+    #[inline]
+    pub(crate) const fn waits_for(&self, side: Side) -> bool {
+        self.trips.waits_for(side)
+    }
+
+    /// A frame that came at `since` or later leaves.
+    #[inline]
+    pub(crate) fn left(&mut self, now: Instant, label: &Label, since: Instant) {
+        self.trips.left(now, label.side.other(), label.flow, since);
+    }
+
+    /// Ends intervals that are over.
+    pub(crate) fn age(&mut self, now: Instant) {
+        self.trips.age(now);
+    }
+
+    /// How long the ways to both sides and back took.
+    pub(crate) const fn round_trips(&self) -> RoundTrips {
+        self.trips.read()
+    }
+}
+
+/// The fixed part of a TCP header, and how much data stand behind it.
+struct Segment<'f> {
+    bytes: &'f [u8; tcp::BYTES],
+    data: u16,
+}
+
+impl Segment<'_> {
+    /// Whether any of `flags` is set.
+    #[inline]
+    const fn has(&self, flags: u8) -> bool {
+        self.bytes[13] & flags != 0
+    }
+
+    #[inline]
+    const fn number(&self, at: usize) -> u32 {
+        let b = self.bytes;
+        u32::from_be_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]])
+    }
+
+    #[inline]
+    const fn seq(&self) -> u32 {
+        self.number(4)
+    }
+
+    /// The number behind its last byte; SYN counts as one.
+    #[inline]
+    fn end(&self) -> u32 {
+        let syn = u32::from(self.has(tcp::SYN));
+        self.seq().wrapping_add(u32::from(self.data)).wrapping_add(syn)
+    }
+}
+
+/// What a segment says about times.
+#[inline(never)]
+fn said(bytes: &[u8], headers: &Headers, segment: &Segment<'_>, is_new: bool) -> Said {
+    let at = usize::from(headers.transport_at) + tcp::BYTES;
+    let options = bytes.get(at..usize::from(headers.payload_at)).unwrap_or_default();
+    // where nearly everyone puts them
+    let stamps = match options {
+        [1, 1, 8, 10, a, b, c, d, e, f, g, h, ..] => {
+            let of = u32::from_be_bytes;
+            Some((of([*a, *b, *c, *d]), of([*e, *f, *g, *h])))
+        }
+        _ => None,
+    };
+    let is_ack = segment.has(tcp::ACK) && !segment.has(tcp::RST);
+    Said {
+        ack: is_ack.then(|| segment.number(8)),
+        stamps: stamps.filter(|_| is_ack),
+        has_data: segment.data != 0,
+        end: is_new.then(|| segment.end()),
+    }
+}
+
+impl Seen {
+    const fn new(generation: u32) -> Seen {
+        Seen { generation, shortest_us: 0, ways: [Way::UNSEEN; 2] }
+    }
+
+    /// A segment with data came, or one that begins or ends a connection.
+    #[inline]
+    fn note(&mut self, generation: u32, side: Side, segment: &Segment<'_>) -> Brought {
+        let way = &mut self.ways[side as usize];
+        // what nearly all do; where nothing was seen yet this changes nothing that is looked at
+        if way.highest == segment.seq()
+            && self.generation == generation
+            && !segment.has(tcp::SYN | tcp::RST)
+        {
+            way.highest = segment.end();
+            return Brought::New;
+        }
+        self.look(generation, side, segment)
+    }
+
+    #[inline(never)]
+    fn look(&mut self, generation: u32, side: Side, segment: &Segment<'_>) -> Brought {
+        if self.generation != generation {
+            *self = Seen::new(generation);
+        }
+        if segment.has(tcp::RST) {
+            self.ways = [Way::UNSEEN; 2];
+            return Brought::Nothing;
+        }
+        if segment.has(tcp::SYN) {
+            if !segment.has(tcp::ACK) {
+                self.ways = [Way::UNSEEN; 2];
+            }
+            let way = &mut self.ways[side as usize];
+            let is_new = way.gap == UNSEEN || way.highest != segment.end();
+            *way = Way::from(segment.end());
+            return if is_new { Brought::New } else { Brought::Nothing };
+        }
+        self.ways[side as usize].data(segment.seq(), u32::from(segment.data))
+    }
+}
+
+impl Way {
+    const UNSEEN: Way = Way { highest: 0, hole: 0, gap: UNSEEN };
+
+    /// From here on.
+    const fn from(next: u32) -> Way {
+        Way { highest: next, hole: next, gap: 0 }
+    }
+
+    fn data(&mut self, seq: u32, bytes: u32) -> Brought {
+        let end = seq.wrapping_add(bytes);
+        let ahead = end.wrapping_sub(self.highest).cast_signed();
+        if self.gap == UNSEEN || ahead.unsigned_abs() > FAR {
+            *self = Way::from(end);
+            return Brought::New;
+        }
+        if ahead > 0 {
+            self.go_on(seq);
+            self.highest = end;
+            return Brought::New;
+        }
+        if ahead == 0 && bytes == 1 {
+            // asks whether the other side is alive, or has room again
+            return Brought::Nothing;
+        }
+        let from = seq.wrapping_sub(self.hole).cast_signed();
+        let to = end.wrapping_sub(self.hole).cast_signed();
+        let gap = self.gap.cast_signed();
+        if gap == 0 || to <= 0 || from >= gap {
+            return Brought::Repeated;
+        }
+        match (from <= 0, to >= gap) {
+            (true, true) => self.gap = 0,
+            (true, false) => {
+                self.hole = end;
+                self.gap = (gap - to).cast_unsigned();
+            }
+            (false, true) => self.gap = from.cast_unsigned(),
+            // in the middle: the hole stays one
+            (false, false) => {}
+        }
+        Brought::Late
+    }
+
+    /// Data from `seq` on reach beyond the highest.
+    fn go_on(&mut self, seq: u32) {
+        let start = seq.wrapping_sub(self.highest).cast_signed();
+        let since_hole = seq.wrapping_sub(self.hole).cast_signed();
+        if start > 0 {
+            if self.gap == 0 || since_hole.unsigned_abs() > FAR {
+                self.hole = self.highest;
+            }
+            self.gap = seq.wrapping_sub(self.hole);
+        } else if since_hole < self.gap.cast_signed() {
+            // they fill the end of the hole as well
+            self.gap = since_hole.max(0).cast_unsigned();
+        }
+    }
+}

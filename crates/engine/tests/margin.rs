@@ -1,0 +1,227 @@
+//! The margin that is found, beside a line of flowing water: rates in Mbit/s, queues in bytes. Real
+//! frames and senders are in the simulation's tests.
+
+use weir_engine::{Count, Look, Margin, RoundTrip};
+use weir_policy::{Plan, Source, read};
+use weir_units::{Bytes, Instant, Rate, Span};
+
+/// Rates in Mbit/s, times in steps of 10 ms, queues in bytes.
+struct World {
+    margin: Margin,
+    now: Instant,
+    line: f64,
+    /// What senders send, and the bytes under way of those who heed queues.
+    sent: f64,
+    window: Option<f64>,
+    starts: bool,
+    /// At the provider and at weir.
+    far: f64,
+    here: f64,
+    /// Ways are this much longer for other reasons, in ms.
+    longer: f64,
+    arrived: f64,
+    cut: u32,
+    every: u32,
+}
+
+const STEP: f64 = 0.01;
+
+#[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+fn mbit(rate: Rate) -> f64 {
+    rate.bps() as f64 / 1e6
+}
+
+fn plan(margin: &str) -> Plan {
+    let text = format!(
+        "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"100mbit\"\nup = \"10mbit\"\n\
+         margin = {margin}\n[class.\"/all\"]\nmatch = \"any\"\n"
+    );
+    let reading = read(Source::new("p", text), &mut |_| Err(String::new())).expect("is text");
+    assert!(!reading.is_at_fault(), "{:?}", reading.problems);
+    reading.plans.into_iter().next().expect("has a link")
+}
+
+impl World {
+    fn new(line: f64) -> World {
+        let margin = Margin::of(&plan("\"auto\"")).expect("is auto");
+        World {
+            margin,
+            now: Instant::ZERO,
+            line,
+            sent: 0.0,
+            window: Some(50_000.0),
+            starts: true,
+            far: 0.0,
+            here: 0.0,
+            longer: 0.0,
+            arrived: 0.0,
+            cut: 0,
+            every: 10,
+        }
+    }
+
+    /// Ten milliseconds. Returns how long frames wait at the provider, in ms.
+    fn tick(&mut self) -> f64 {
+        let bytes = |mbit: f64| mbit * 1e6 / 8.0 * STEP;
+        let came = (self.far + bytes(self.sent)).min(bytes(self.line));
+        // 100 ms at the provider; what is beyond is lost
+        let most = bytes(self.line) * 10.0;
+        self.far = (self.far + bytes(self.sent) - came).min(most);
+        self.arrived += came;
+        let rate = mbit(self.margin.rate());
+        self.here = (self.here + came - bytes(rate)).clamp(0.0, bytes(rate) * 10.0);
+        let waits = [self.far / self.line, self.here / rate].map(|w| w * 8.0 / 1e3);
+        self.heed(waits, self.far >= most);
+        self.now += Span::from_ms(10);
+        if (self.now.ns() / 10_000_000).is_multiple_of(self.every.into()) {
+            self.margin.step(self.now, &self.look(waits[0]));
+        }
+        waits[0]
+    }
+
+    /// Twenty senders, 20 ms away, who back off by turns where queues are managed, and all at
+    /// once where frames are lost.
+    fn heed(&mut self, waits: [f64; 2], is_lost: bool) {
+        let Some(window) = &mut self.window else { return };
+        self.cut = self.cut.saturating_sub(1);
+        let is_long = waits[1] > 10.0;
+        self.starts &= !is_lost && !is_long;
+        if (is_lost || is_long) && self.cut == 0 {
+            *window *= if is_lost { 0.7 } else { 0.97 };
+            self.cut = if is_lost { 10 } else { 3 };
+        }
+        *window *= if self.starts { 1.05 } else { 1.001 };
+        self.sent = *window * 8.0 / 1e3 / (20.0 + waits[0] + waits[1]);
+    }
+
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and small")]
+    fn look(&self, waits: f64) -> Look {
+        let frames = (self.arrived / 1_518.0) as u64;
+        let round_trip = RoundTrip {
+            until: self.now,
+            taken: 20,
+            compared: 20,
+            raised: Span::from_us(((waits + self.longer) * 1e3) as u64),
+            ..RoundTrip::default()
+        };
+        let arrived = Count { frames, bytes: frames * 1_514 };
+        Look { arrived, waiting: Bytes::new(self.here as u64), round_trip }
+    }
+
+    /// So many seconds. Returns the mean wait at the provider in ms and the mean of what came.
+    fn run(&mut self, seconds: u32) -> (f64, f64) {
+        let (mut waits, before) = (0.0, self.arrived);
+        for _ in 0..seconds * 100 {
+            waits += self.tick();
+        }
+        let came = (self.arrived - before) * 8.0 / 1e6;
+        (waits / f64::from(seconds * 100), came / f64::from(seconds))
+    }
+}
+
+#[test]
+fn only_who_says_auto_has_one() {
+    assert!(Margin::of(&plan("\"97%\"")).is_none());
+    assert!(Margin::of(&plan("{ up = \"99%\" }")).is_none());
+    let auto = Margin::of(&plan("{ down = \"auto\", up = \"100%\" }")).expect("is");
+    assert_eq!(auto.rate(), Rate::from_bps(97_000_000));
+}
+
+#[test]
+fn a_line_that_carries_less_is_found() {
+    for every in [10, 30, 100] {
+        for line in [55.0, 80.0, 90.0] {
+            let mut world = World { every, ..World::new(line) };
+            world.run(10);
+            let (waits, came) = world.run(60);
+            assert!(waits <= 10.0, "{line} each {every}: {waits} ms");
+            assert!(came >= 0.95 * line, "{line} each {every}: {came}");
+        }
+    }
+}
+
+#[test]
+fn a_line_that_carries_what_was_told_is_used() {
+    let mut world = World::new(100.0);
+    world.run(10);
+    let (waits, came) = world.run(60);
+    assert!(waits <= 10.0 && came >= 95.0, "{waits} ms, {came}");
+    // one that carries more is not
+    let mut world = World::new(150.0);
+    world.run(60);
+    assert_eq!(world.margin.rate(), Rate::from_bps(100_000_000));
+}
+
+#[test]
+fn a_line_that_changes_is_followed() {
+    let mut world = World::new(80.0);
+    world.run(20);
+    for (line, needs) in [(60.0, 10), (90.0, 60)] {
+        world.line = line;
+        world.run(needs);
+        let (waits, came) = world.run(30);
+        assert!(waits <= 10.0 && came >= 0.95 * line, "{line}: {waits} ms, {came}");
+    }
+}
+
+#[test]
+fn steady_streams_below_the_line_and_silence_change_nothing() {
+    for (sent, longer) in [(0.0, 0.0), (0.0, 50.0), (30.0, 50.0), (79.0, 0.0), (60.0, 4.0)] {
+        let mut world = World { sent, window: None, longer, ..World::new(80.0) };
+        world.run(60);
+        assert_eq!(mbit(world.margin.rate()), 97.0, "{sent} Mbit/s, {longer} ms longer");
+    }
+}
+
+#[test]
+fn one_long_round_trip_is_no_queue() {
+    let mut world = World { sent: 60.0, window: None, longer: 30.0, ..World::new(80.0) };
+    let mut seen = RoundTrip::default();
+    for tenth in 1..=200 {
+        world.now += Span::from_ms(100);
+        world.arrived += 60e6 / 8.0 * 0.1;
+        let look = world.look(0.0);
+        if tenth % 20 == 0 {
+            seen = RoundTrip { compared: 2, ..look.round_trip };
+        }
+        world.margin.step(world.now, &Look { round_trip: seen, ..look });
+    }
+    assert_eq!(mbit(world.margin.rate()), 97.0);
+}
+
+#[test]
+fn ways_that_grow_elsewhere_cost_a_tenth_and_not_for_ever() {
+    let mut world = World::new(150.0);
+    world.run(20);
+    assert_eq!(mbit(world.margin.rate()), 100.0);
+    world.longer = 40.0;
+    let mut least = 100.0_f64;
+    for _ in 0..40 {
+        world.run(1);
+        least = least.min(mbit(world.margin.rate()));
+    }
+    assert!((85.0..95.0).contains(&least), "{least}");
+    assert!(mbit(world.margin.rate()) > 99.0, "{}", mbit(world.margin.rate()));
+}
+
+#[test]
+fn it_never_leaves_what_was_told() {
+    let mut world = World::new(20.0);
+    for second in 0..200_u32 {
+        world.line = f64::from(10 + second * 37 % 140);
+        world.longer = f64::from(second % 7) * 3.0;
+        world.run(1);
+        let rate = mbit(world.margin.rate());
+        assert!((50.0..=100.0).contains(&rate), "{rate}");
+    }
+}
+
+#[test]
+fn another_policy_keeps_what_was_found() {
+    let mut world = World::new(80.0);
+    world.run(20);
+    let (rate, before) = (world.margin.rate(), world.margin.clone());
+    let after = Margin::after(Some(before), &plan("{ down = \"auto\", up = \"90%\" }"));
+    assert_eq!(after.expect("is auto").rate(), rate);
+    assert!(Margin::after(Some(world.margin), &plan("\"97%\"")).is_none());
+}

@@ -1,0 +1,106 @@
+//! A few words of memory that two processes share, so that one can see whether the other lives
+//! without asking it.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::{io, ptr};
+
+/// Words in a page.
+pub const WORDS: usize = 8;
+
+/// Shared words.
+#[derive(Debug)]
+pub struct Page {
+    words: &'static [AtomicU64; WORDS],
+    fd: OwnedFd,
+}
+
+impl Page {
+    /// A new page, all words zero. Its descriptor survives `exec`, so that a child can have it.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    pub fn new() -> io::Result<Page> {
+        // SAFETY: the name is a string with its end; no other memory is touched.
+        let fd = unsafe { libc::memfd_create(c"weir".as_ptr(), 0) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just given this descriptor to us alone.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let bytes = libc::off_t::try_from(size_of::<[AtomicU64; WORDS]>()).unwrap_or(0);
+        // SAFETY: plain integers about a descriptor that we own.
+        if unsafe { libc::ftruncate(fd.as_raw_fd(), bytes) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Page::of(fd)
+    }
+
+    /// The page behind a descriptor that was inherited.
+    ///
+    /// # Errors
+    /// As the kernel says, also when it is no page of ours.
+    pub fn of(fd: OwnedFd) -> io::Result<Page> {
+        let bytes = size_of::<[AtomicU64; WORDS]>();
+        // SAFETY: all zeroes is a valid stat.
+        let mut about: libc::stat = unsafe { std::mem::zeroed() };
+        // SAFETY: the pointer is to a stat that lives long enough.
+        if unsafe { libc::fstat(fd.as_raw_fd(), &raw mut about) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // a file that is too short would kill us when it is read
+        if about.st_size != libc::off_t::try_from(bytes).unwrap_or(libc::off_t::MAX) {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping at a place of the kernel's choice aliases nothing that Rust knows.
+        let at = unsafe {
+            libc::mmap(ptr::null_mut(), bytes, protection, libc::MAP_SHARED, fd.as_raw_fd(), 0)
+        };
+        if at == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the mapping is page-aligned, as long as the array, never unmapped, and is only
+        // ever touched through atomics, by us and by the other process.
+        let words = unsafe { &*at.cast::<[AtomicU64; WORDS]>() };
+        Ok(Page { words, fd })
+    }
+
+    /// Reads a word.
+    #[must_use]
+    pub fn get(&self, word: usize) -> u64 {
+        self.words.get(word).map_or(0, |word| word.load(Ordering::Acquire))
+    }
+
+    /// Writes a word.
+    pub fn set(&self, word: usize, value: u64) {
+        if let Some(word) = self.words.get(word) {
+            word.store(value, Ordering::Release);
+        }
+    }
+}
+
+impl AsFd for Page {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ends_see_the_same_words() {
+        let page = Page::new().unwrap();
+        let other = Page::of(page.as_fd().try_clone_to_owned().unwrap()).unwrap();
+        page.set(1, 42);
+        assert_eq!((other.get(1), other.get(0), other.get(WORDS)), (42, 0, 0));
+    }
+
+    #[test]
+    fn what_is_no_page_is_refused() {
+        let file = std::fs::File::open("/dev/null").unwrap();
+        assert!(Page::of(file.into()).is_err());
+    }
+}

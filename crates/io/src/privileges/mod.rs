@@ -1,0 +1,189 @@
+//! What the process may do, and giving up what it does not need. Everything here is of the calling
+//! thread and of those that it starts later, so it is done before any other thread is started.
+
+mod landlock;
+
+use std::fmt;
+use std::io;
+
+use crate::kernel::process;
+
+pub use landlock::{Confined, confine};
+
+/// What to do when a right is missing.
+pub const CURE: &str = "run weir by sudo, or give it the right once: \
+                        `sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep /usr/bin/weir`";
+
+/// A right that weir may need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Capability {
+    /// Packet sockets.
+    NetRaw = 13,
+    /// Interfaces: offloads, bridges, tap devices, programs on them.
+    NetAdmin = 12,
+    /// Programs and maps of the kernel path.
+    Bpf = 39,
+    /// Memory that stays in RAM.
+    IpcLock = 14,
+    /// `SCHED_FIFO` and CPUs.
+    SysNice = 23,
+    /// Becoming another user.
+    SetUid = 7,
+    /// Becoming another group.
+    SetGid = 6,
+}
+
+/// A set of rights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities(u64);
+
+/// Rights that are missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing(Vec<Capability>);
+
+impl Capabilities {
+    /// No rights.
+    pub const NONE: Capabilities = Capabilities(0);
+
+    /// Those and no others.
+    #[must_use]
+    pub fn of(all: &[Capability]) -> Self {
+        Capabilities(all.iter().fold(0, |set, &one| set | 1 << one as u8))
+    }
+
+    /// Those that this thread has in effect.
+    pub fn effective() -> io::Result<Self> {
+        let [low, _, _, high, _, _] = process::capabilities()?;
+        Ok(Capabilities(u64::from(low) | u64::from(high) << 32))
+    }
+
+    /// Whether that one is among them.
+    #[must_use]
+    pub const fn has(self, one: Capability) -> bool {
+        self.0 & 1 << one as u8 != 0
+    }
+
+    /// All of `needed`, or those that are missing, with the cure.
+    pub fn require(self, needed: &[Capability]) -> Result<(), Missing> {
+        let missing: Vec<_> = needed.iter().copied().filter(|&one| !self.has(one)).collect();
+        if missing.is_empty() { Ok(()) } else { Err(Missing(missing)) }
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("weir lacks the right to ")?;
+        for (n, one) in self.0.iter().enumerate() {
+            let (what, name) = match one {
+                Capability::NetRaw => ("open packet sockets", "CAP_NET_RAW"),
+                Capability::NetAdmin => ("change interfaces", "CAP_NET_ADMIN"),
+                Capability::Bpf => ("load programs into the kernel", "CAP_BPF"),
+                Capability::IpcLock => ("keep its memory in RAM", "CAP_IPC_LOCK"),
+                Capability::SysNice => ("schedule itself first", "CAP_SYS_NICE"),
+                Capability::SetUid => ("become another user", "CAP_SETUID"),
+                Capability::SetGid => ("become another group", "CAP_SETGID"),
+            };
+            write!(f, "{}{what} ({name})", if n == 0 { "" } else { ", " })?;
+        }
+        write!(f, "; {CURE}")
+    }
+}
+
+impl std::error::Error for Missing {}
+
+/// Gives up every right but those, and the ways to get any back: by running another program, or by
+/// what a program inherits.
+pub fn drop_to(keep: Capabilities) -> io::Result<()> {
+    no_new_privileges()?;
+    process::control(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as u64, 0)?;
+    for number in (0..64).filter(|number| keep.0 & 1 << number == 0) {
+        // without CAP_SETPCAP it cannot be done, and need not be: what is not permitted below and
+        // not gained by running programs stays away; a number that the kernel does not know ends it
+        if process::control(libc::PR_CAPBSET_DROP, number, 0).is_err() {
+            break;
+        }
+    }
+    let half = |bits| u32::try_from(bits & u64::from(u32::MAX)).unwrap_or(0);
+    let (low, high) = (half(keep.0), half(keep.0 >> 32));
+    process::set_capabilities(&[low, low, 0, high, high, 0])
+}
+
+/// Programs that this process runs get no rights that it does not have.
+pub fn no_new_privileges() -> io::Result<()> {
+    process::control(libc::PR_SET_NO_NEW_PRIVS, 1, 0).map(drop)
+}
+
+/// Becomes another user and group, and keeps the rights that it has until [`drop_to`] gives up what
+/// is too much.
+pub fn become_user(user: u32, group: u32) -> io::Result<()> {
+    let [low, low_permitted, _, high, high_permitted, _] = process::capabilities()?;
+    process::control(libc::PR_SET_KEEPCAPS, 1, 0)?;
+    process::become_user(user, group)?;
+    process::control(libc::PR_SET_KEEPCAPS, 0, 0)?;
+    // the change of user left what is permitted, and took what is in effect
+    process::set_capabilities(&[low, low_permitted, 0, high, high_permitted, 0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named_with_the_cure() {
+        let have = Capabilities::of(&[Capability::NetRaw]);
+        assert_eq!(have.require(&[Capability::NetRaw]), Ok(()));
+        let missing = have.require(&[Capability::NetRaw, Capability::NetAdmin, Capability::Bpf]);
+        let text = missing.unwrap_err().to_string();
+        let want = "weir lacks the right to change interfaces (CAP_NET_ADMIN), load programs into \
+                    the kernel (CAP_BPF); run weir by sudo";
+        assert!(text.starts_with(want), "{text}");
+        assert!(text.contains("setcap"));
+    }
+
+    #[test]
+    fn another_user_keeps_the_rights_that_were_kept() {
+        if Capabilities::effective().unwrap().require(&[Capability::SetUid]).is_err() {
+            eprintln!("skipped: becoming another user needs root");
+            return;
+        }
+        // a user is of the whole process, so it is one of its own that changes
+        let mut own = std::process::Command::new(std::env::current_exe().unwrap());
+        own.args(["--exact", "--ignored", "privileges::tests::in_a_process_of_its_own"]);
+        let done = own.output().unwrap();
+        let said = String::from_utf8_lossy(&done.stdout);
+        assert!(done.status.success() && said.contains("1 passed"), "{said}");
+    }
+
+    #[test]
+    #[ignore = "changes the user of the whole process: another test runs it in one of its own"]
+    fn in_a_process_of_its_own() {
+        const NOBODY: u32 = 65_534;
+        become_user(NOBODY, NOBODY).unwrap();
+        let keep = Capabilities::of(&[Capability::NetRaw, Capability::NetAdmin]);
+        drop_to(keep).unwrap();
+        assert_eq!(Capabilities::effective().unwrap(), keep);
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let line = |word: &str| status.lines().find(|line| line.starts_with(word)).unwrap();
+        assert_eq!(line("Uid:"), "Uid:\t65534\t65534\t65534\t65534");
+        assert_eq!(line("Groups:").trim_end(), "Groups:");
+        assert_eq!(line("CapBnd:"), "CapBnd:\t0000000000003000");
+        assert_eq!(line("NoNewPrivs:"), "NoNewPrivs:\t1");
+        assert!(become_user(0, 0).is_err());
+    }
+
+    #[test]
+    fn a_thread_keeps_what_it_asked_for_and_nothing_else() {
+        // of one thread only, so the others of the test keep what they have
+        let thread = std::thread::spawn(|| {
+            let before = Capabilities::effective().unwrap();
+            let keep = Capabilities(before.0 & Capabilities::of(&[Capability::NetRaw]).0);
+            drop_to(keep).unwrap();
+            assert_eq!(Capabilities::effective().unwrap(), keep);
+            assert!(drop_to(Capabilities::of(&[Capability::NetAdmin])).is_err());
+            drop_to(Capabilities::NONE).unwrap();
+            assert_eq!(Capabilities::effective().unwrap(), Capabilities::NONE);
+        });
+        thread.join().unwrap();
+    }
+}

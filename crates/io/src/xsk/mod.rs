@@ -1,0 +1,432 @@
+//! A port by AF_XDP: frames go between the kernel and the pool's own memory over rings that both
+//! sides see, without a system call per frame and, in copy mode, with one copy each way. A small
+//! program at the netdev (crate xdp) decides which frames come here; the port gives it its sockets.
+//!
+//! Left out: frames in several buffers (an MTU above 3818), busy polling (it burned a core and won
+//! nothing where it was measured), and sending on more than one queue (it would break the order).
+
+mod error;
+mod held;
+mod map;
+mod ring;
+mod socket;
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::{io, mem};
+
+use weir_packet::{Burst, Pool};
+use weir_units::limits::{XSK_QUEUES, XSK_RESERVE_FRAMES, XSK_RING_FRAMES};
+
+pub use error::XskError;
+
+use crate::umem::Umem;
+use error::Step;
+use held::Held;
+use socket::{Opening, Socket, address, put_address};
+
+/// Which port, and how.
+#[derive(Clone, Debug)]
+pub struct XskSpec {
+    /// Its name, for messages.
+    pub port: String,
+    /// Its number in this network namespace.
+    pub ifindex: u32,
+    /// Its receive queues ("combined" in `ethtool -l`): a frame that arrives at a queue without
+    /// a socket is not seen here.
+    pub queues: u32,
+    /// Let the NIC write into our memory by itself if its driver can. The kernel falls back to
+    /// copying if not.
+    pub zero_copy: bool,
+    /// Slots of each ring, a power of two.
+    pub ring_frames: usize,
+    /// Free buffers that the pool keeps: the kernel gets none below that.
+    pub reserve: usize,
+}
+
+/// A port of the box: all queues of one netdev. One thread owns it, and the pool it works with.
+#[derive(Debug)]
+pub struct XskPort {
+    /// The first sends.
+    queues: Vec<Socket>,
+    /// Which queue is asked first.
+    turn: usize,
+    /// What to wait for when there are several queues.
+    several: Option<OwnedFd>,
+    held: Held,
+    spec: XskSpec,
+    memory: libc::xdp_umem_reg,
+    zero_copy: bool,
+    gone: bool,
+    counted: XskCounters,
+}
+
+/// What a port did, and what the kernel dropped before it came here. Counted since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct XskCounters {
+    /// Frames that came in.
+    pub received: u64,
+    /// Their bytes.
+    pub received_bytes: u64,
+    /// Frames handed to the kernel to send.
+    pub sent: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Frames the kernel dropped: longer than a buffer, for the most part.
+    pub dropped: u64,
+    /// Frames the kernel dropped because we took too few out of the receive ring.
+    pub ring_full: u64,
+    /// Times the kernel found no buffer to receive into. In copy mode that is a frame dropped.
+    pub fill_empty: u64,
+    /// Frames the kernel refused to send. Not zero is a fault in weir.
+    pub invalid: u64,
+    /// Times the fill ring was left short because the pool was down to its reserve.
+    pub no_buffer: u64,
+    /// Buffers that came back though the kernel did not have them, and frames given to send that
+    /// are of no buffer. Not zero is a fault in weir.
+    pub astray: u64,
+}
+
+impl XskSpec {
+    /// One queue, rings and reserve as usual, zero copy if there is.
+    #[must_use]
+    pub fn of(port: &str, ifindex: u32) -> XskSpec {
+        XskSpec {
+            port: port.to_owned(),
+            ifindex,
+            queues: 1,
+            zero_copy: true,
+            ring_frames: XSK_RING_FRAMES,
+            reserve: XSK_RESERVE_FRAMES,
+        }
+    }
+}
+
+impl XskPort {
+    /// Opens all queues and gives the kernel buffers to receive into. Frames come once a program
+    /// at the netdev sends them to [`XskPort::sockets`]. It may wait for up to half a second for
+    /// the kernel to let go of a socket that was at the same queue.
+    pub fn open(umem: &Umem, pool: &mut Pool, spec: &XskSpec) -> Result<XskPort, XskError> {
+        if !umem.is_of(pool) {
+            let why = io::ErrorKind::InvalidInput.into();
+            return Err(XskError::new(&spec.port, 0, Step::Pool, why));
+        }
+        let mut port = XskPort::reopen(umem, spec)?;
+        port.refill(pool);
+        Ok(port)
+    }
+
+    /// The same while another thread works with the pool over `umem`: the kernel gets buffers at
+    /// the first [`XskPort::settle`] there.
+    pub fn reopen(umem: &Umem, spec: &XskSpec) -> Result<XskPort, XskError> {
+        let failed = |queue, step, why| XskError::new(&spec.port, queue, step, why);
+        if spec.queues == 0 || spec.queues as usize > XSK_QUEUES {
+            let why = io::ErrorKind::InvalidInput.into();
+            return Err(failed(spec.queues, Step::Queues, why));
+        }
+        let memory = umem.registration();
+        let mut queues = Vec::with_capacity(spec.queues as usize);
+        for queue in 0..spec.queues {
+            let opening = Opening { beside: queues.first(), ..opening(spec, memory, queue) };
+            let socket = Socket::open(opening);
+            queues.push(socket.map_err(|(step, why)| failed(queue, step, why))?);
+        }
+        let several = match &queues[..] {
+            [_] => None,
+            all => Some(wait_for_all(all).map_err(|why| failed(0, Step::Wait, why))?),
+        };
+        Ok(XskPort {
+            turn: 0,
+            several,
+            held: Held::none_of(umem.frames()),
+            spec: spec.clone(),
+            memory,
+            zero_copy: queues.iter().all(Socket::is_zero_copy),
+            gone: false,
+            counted: XskCounters::default(),
+            queues,
+        })
+    }
+
+    /// Adds what has arrived to the burst, as far as it has room; says how many frames. The queues
+    /// take turns in coming first. Never blocks.
+    pub fn receive(&mut self, pool: &mut Pool, burst: &mut Burst) -> usize {
+        let XskPort { queues, held, counted, memory, .. } = self;
+        let before = burst.len();
+        let first = self.turn;
+        self.turn = if first + 1 < queues.len() { first + 1 } else { 0 };
+        let (behind, ahead) = queues.split_at_mut(first);
+        for queue in ahead.iter_mut().chain(behind) {
+            queue.receive.take(burst.room(), |slot| {
+                let (address, len) = slot.get();
+                let (index, at) = place(memory, address);
+                let ours = held.got_back(index);
+                match pool.frame_from(index, at, len as usize).filter(|_| ours) {
+                    Some(frame) => {
+                        counted.received_bytes += u64::from(len);
+                        burst.push(frame).expect("no more were asked for than it has room for");
+                    }
+                    None => counted.astray += 1,
+                }
+            });
+        }
+        let frames = burst.len() - before;
+        counted.received += frames as u64;
+        frames
+    }
+
+    /// Hands frames to the kernel in their order. What the ring cannot take stays in the burst.
+    /// They leave at the next [`XskPort::settle`].
+    pub fn transmit(&mut self, pool: &mut Pool, burst: &mut Burst) {
+        let XskPort { queues, held, counted, memory, .. } = self;
+        let Some(out) = queues.first_mut().and_then(|queue| queue.out.as_mut()) else { return };
+        // asked before a frame is popped, so that none needs to be put back
+        let room = out.transmit.room(burst.len());
+        out.transmit.give(room, |slot| {
+            // frames that cannot be sent take no slot: the kernel would never give them back
+            while let Some(frame) = burst.pop() {
+                let len = frame.len();
+                if len == 0 || !held.gave(frame.index()) {
+                    counted.astray += 1;
+                    pool.give(frame);
+                    continue;
+                }
+                let (index, at, len) = frame.into_parts();
+                let start = u64::from(index) * u64::from(memory.chunk_size);
+                slot.put(start + u64::from(at), u32::from(len));
+                counted.sent += 1;
+                counted.sent_bytes += u64::from(len);
+                return true;
+            }
+            false
+        });
+    }
+
+    /// Once per turn: wakes the kernel for what there is to send, takes back what it has sent, and
+    /// gives it buffers to receive into as far as the pool has more than its reserve.
+    pub fn settle(&mut self, pool: &mut Pool) {
+        self.wake();
+        self.complete(pool);
+        self.refill(pool);
+    }
+
+    /// Frames given to send that the kernel has not taken. While there are any, come back to
+    /// [`XskPort::settle`] soon instead of waiting for something to arrive.
+    #[must_use]
+    pub fn unsent(&self) -> usize {
+        let out = self.queues.first().and_then(|queue| queue.out.as_ref());
+        out.map_or(0, |out| out.transmit.untaken())
+    }
+
+    /// Becomes readable when a frame has arrived; wait for that only. Once the netdev is gone it
+    /// stays in a state of error, see [`XskPort::is_gone`].
+    #[must_use]
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        match &self.several {
+            Some(all) => all.as_fd(),
+            None => self.queues[0].as_fd(),
+        }
+    }
+
+    /// The sockets with their queues, for the program at the netdev.
+    pub fn sockets(&self) -> impl Iterator<Item = (u32, BorrowedFd<'_>)> {
+        (0..).zip(self.queues.iter().map(AsFd::as_fd))
+    }
+
+    /// Whether the netdev was removed under the port: then it is to be closed, and opened again
+    /// when the netdev is back. A link that is merely down is not gone. A system call per queue.
+    pub fn is_gone(&mut self) -> bool {
+        let fault = |queue: &Socket| queue.fault() == Some(libc::ENETDOWN);
+        // every socket is asked, for asking clears it
+        self.gone |= self.queues.iter().filter(|queue| fault(queue)).count() > 0;
+        self.gone
+    }
+
+    /// The number of the interface.
+    #[must_use]
+    pub fn index(&self) -> u32 {
+        self.spec.ifindex
+    }
+
+    /// Whether the NIC itself reads and writes the frames.
+    #[must_use]
+    pub fn is_zero_copy(&self) -> bool {
+        self.zero_copy
+    }
+
+    /// Buffers that the kernel has of this port.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held.count()
+    }
+
+    /// What happened since the port was opened. A system call per queue: not for every turn.
+    pub fn counters(&mut self) -> XskCounters {
+        let mut counters = self.counted;
+        for kernel in self.queues.iter().map(Socket::statistics) {
+            counters.dropped += kernel.rx_dropped;
+            counters.ring_full += kernel.rx_ring_full;
+            counters.fill_empty += kernel.rx_fill_ring_empty_descs;
+            counters.invalid += kernel.tx_invalid_descs + kernel.rx_invalid_descs;
+        }
+        counters
+    }
+
+    /// Closes the sockets and gives the pool every buffer that the kernel had; says how many it
+    /// could not give back. Frames that waited in a ring, either way, are lost.
+    ///
+    /// In copy mode the kernel has let go when the sockets are closed. (Where a driver sends from
+    /// pages instead of a copy, as virtio-net does, a frame just under way may leave with the bytes
+    /// of a later one.) In zero copy mode the NIC may still write into its buffers, so this waits,
+    /// for half a second a queue at most, until the kernel has taken them from it; if it does not,
+    /// they stay out of the pool until the process ends.
+    pub fn close(mut self, pool: &mut Pool) -> usize {
+        let sure = !self.zero_copy || self.is_gone();
+        let XskPort { queues, several, mut held, spec, memory, .. } = self;
+        let count = queues.len();
+        drop(several);
+        drop(queues);
+        if !sure && !has_let_go(&spec, memory, count) {
+            return held.count();
+        }
+        for index in held.take_all() {
+            if let Some(frame) = pool.frame_from(index, 0, 0) {
+                pool.give(frame);
+            }
+        }
+        0
+    }
+
+    fn wake(&mut self) {
+        let XskPort { queues, gone, .. } = self;
+        let Some(queue) = queues.first() else { return };
+        let Some(out) = &queue.out else { return };
+        let mut left = out.transmit.untaken();
+        // a wakeup ends early when its budget is used up or the device refused a frame: go on as
+        // long as each one brings something forward
+        while left > 0 && out.transmit.needs_wakeup() {
+            if let Err(why) = queue.wake_transmit() {
+                *gone |= why.raw_os_error() == Some(libc::ENXIO);
+            }
+            let before = mem::replace(&mut left, out.transmit.untaken());
+            if left >= before {
+                break;
+            }
+        }
+    }
+
+    fn complete(&mut self, pool: &mut Pool) {
+        let XskPort { queues, held, counted, memory, .. } = self;
+        let Some(out) = queues.first_mut().and_then(|queue| queue.out.as_mut()) else { return };
+        out.completion.take(usize::MAX, |slot| {
+            let (index, _) = place(memory, address(slot));
+            let ours = held.got_back(index);
+            match pool.frame_from(index, 0, 0).filter(|_| ours) {
+                Some(frame) => pool.give(frame),
+                None => counted.astray += 1,
+            }
+        });
+    }
+
+    fn refill(&mut self, pool: &mut Pool) {
+        let XskPort { queues, held, counted, memory, spec, .. } = self;
+        for queue in queues {
+            let room = queue.fill.room(spec.ring_frames);
+            let wanted = room.min(pool.free().saturating_sub(spec.reserve));
+            counted.no_buffer += u64::from(wanted < room);
+            queue.fill.give(wanted, |slot| {
+                let Some(frame) = pool.take() else { return false };
+                let (index, ..) = frame.into_parts();
+                held.gave(index);
+                put_address(slot, u64::from(index) * u64::from(memory.chunk_size));
+                true
+            });
+            queue.wake_fill();
+        }
+    }
+}
+
+fn opening<'a>(spec: &XskSpec, memory: libc::xdp_umem_reg, queue: u32) -> Opening<'a> {
+    Opening {
+        memory,
+        ifindex: spec.ifindex,
+        queue,
+        ring: u32::try_from(spec.ring_frames).unwrap_or(u32::MAX),
+        sends: queue == 0,
+        copy: !spec.zero_copy,
+        beside: None,
+    }
+}
+
+/// Buffer and offset of an address in the memory.
+#[inline]
+fn place(memory: &libc::xdp_umem_reg, address: u64) -> (u32, usize) {
+    // a power of two, but the compiler does not know; a shift costs nothing
+    let shift = memory.chunk_size.trailing_zeros();
+    let index = u32::try_from(address >> shift).unwrap_or(u32::MAX);
+    #[expect(clippy::cast_possible_truncation, reason = "less than the size of a chunk")]
+    let at = (address & (u64::from(memory.chunk_size) - 1)) as usize;
+    (index, at)
+}
+
+/// Whether the kernel has taken each queue from a closed socket: then a new one can be bound, for
+/// the kernel stops the NIC first. It lets go in the background, so this waits.
+fn has_let_go(spec: &XskSpec, memory: libc::xdp_umem_reg, queues: usize) -> bool {
+    let mut probes = (0..).take(queues).map(|queue| Opening {
+        copy: true,
+        ring: 2,
+        ..opening(spec, memory, queue)
+    });
+    probes.all(|opening| Socket::open(opening).is_ok())
+}
+
+/// One descriptor that is readable when any of the sockets is.
+fn wait_for_all(sockets: &[Socket]) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes a number only.
+    let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just made this descriptor for us, and nobody else knows it.
+    let all = unsafe { OwnedFd::from_raw_fd(fd) };
+    for socket in sockets {
+        let mut wish = libc::epoll_event { events: libc::EPOLLIN.cast_unsigned(), u64: 0 };
+        let socket = socket.as_fd().as_raw_fd();
+        // SAFETY: `wish` outlives the call, which only reads it.
+        let added = unsafe { libc::epoll_ctl(fd, libc::EPOLL_CTL_ADD, socket, &raw mut wish) };
+        if added < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::umem::FrameSize;
+
+    #[test]
+    fn a_port_can_move_to_the_thread_that_serves_it() {
+        fn moves<T: Send>() {}
+        moves::<XskPort>();
+    }
+
+    /// In a network of its own, whose loopback is its number 1. Zero copy, which alone needs it, is
+    /// more than a loopback knows, but the kernel tidies up in the same place.
+    #[test]
+    fn whether_the_kernel_has_let_go_of_a_queue_can_be_asked() {
+        // SAFETY: the call takes a number only; the thread has no sockets yet.
+        if unsafe { libc::unshare(libc::CLONE_NEWNET) } < 0 {
+            println!("skipped, needs root: unshare: {}", io::Error::last_os_error());
+            return;
+        }
+        let (umem, mut pool) = Umem::with_pool(4_096, FrameSize::Large).unwrap();
+        let spec = XskSpec::of("lo", 1);
+        let port = XskPort::open(&umem, &mut pool, &spec).unwrap();
+        assert!(!has_let_go(&spec, umem.registration(), 1));
+        assert_eq!((port.held(), pool.free()), (XSK_RING_FRAMES, 4_096 - XSK_RING_FRAMES));
+        assert_eq!(port.close(&mut pool), 0);
+        assert!(has_let_go(&spec, umem.registration(), 1));
+        assert_eq!(pool.free(), 4_096);
+    }
+}

@@ -1,0 +1,81 @@
+//! A margin that is found, behind a line that changes while it is full.
+
+use std::net::IpAddr;
+
+use weir_engine::Config;
+use weir_policy::{Source as Text, read};
+use weir_shape::{Layer, Link};
+use weir_sim::impair::{Impairments, Limit};
+use weir_sim::tcp::TcpSpec;
+use weir_sim::{FlowSpec, LinkSpec, Queue, Source, World};
+use weir_units::{Instant, Rate, Span};
+
+const IP: Link = Link { layer: Layer::Ip, overhead: 0 };
+
+fn wire(ms: u64) -> LinkSpec {
+    let path = Impairments { delay: Span::from_ms(ms), ..Impairments::default() };
+    LinkSpec { path, ..LinkSpec::default() }
+}
+
+fn mbit(rate: u64) -> Rate {
+    Rate::from_bps(rate * 1_000_000)
+}
+
+/// A box behind a line, told 100 Mbit/s, with transfers from 10 and 40 ms away.
+struct Behind {
+    world: World,
+    line: usize,
+    now: Instant,
+}
+
+impl Behind {
+    fn new(line: u64, bulk: u16) -> Behind {
+        let text = "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"100mbit\"\nup = \"40mbit\"\n\
+                    counts = \"ip\"\nmargin = \"auto\"\n[class.\"/all\"]\nmatch = \"any\"\n";
+        let reading = read(Text::new("p", text), &mut |_| Err(String::new())).expect("is text");
+        let plan = reading.plans.into_iter().next().expect("has a link");
+        let mut world = World::new(1);
+        let host = |n| IpAddr::from([10, 0, 0, n]);
+        let (lan, near, far) = (world.host(host(1)), world.host(host(2)), world.host(host(3)));
+        let inner = world.engine(&plan, Config::default()).expect("fits");
+        let isp = world.switch();
+        world.connect(lan, inner, &wire(0), &wire(0));
+        let up = LinkSpec { rate: Some(mbit(40)), layers: IP, ..wire(0) };
+        let limit = Limit::Bytes(1_000_000);
+        let queue = Queue { limit, ..Queue::default() };
+        let down = LinkSpec { rate: Some(mbit(line)), layers: IP, queue, ..wire(0) };
+        let (_, line) = world.connect(inner, isp, &up, &down);
+        world.connect(isp, near, &wire(5), &wire(5));
+        world.connect(isp, far, &wire(20), &wire(20));
+        for n in 0..bulk {
+            let from = if n % 2 == 0 { near } else { far };
+            let tcp = TcpSpec::preset("linux-now").expect("is known");
+            let spec = FlowSpec::new(from, lan, Source::Bulk { bytes: None });
+            let start = Instant::ZERO + Span::from_ms(u64::from(n) * 150);
+            world.flow(&FlowSpec { start, tcp: Box::new([tcp.clone(), tcp]), ..spec });
+        }
+        Behind { world, line, now: Instant::ZERO }
+    }
+
+    /// So many seconds: the mean wait at the provider in ms, and Mbit/s that came over the line.
+    fn run(&mut self, seconds: u64) -> (u64, u64) {
+        let before = *self.world.link(self.line);
+        self.now += Span::from_secs(seconds);
+        self.world.run_until(self.now);
+        let after = self.world.link(self.line);
+        let frames = after.sent - before.sent;
+        let waits = (after.wait_ns_sum - before.wait_ns_sum) / frames.max(1);
+        (waits / 1_000_000, (after.sent_bytes - before.sent_bytes) * 8 / seconds / 1_000_000)
+    }
+}
+
+#[test]
+fn a_line_that_changes_is_followed() {
+    let mut behind = Behind::new(80, 6);
+    for (line, finds) in [(80, 10), (60, 10), (90, 40)] {
+        behind.world.set_rate(behind.line, mbit(line));
+        behind.run(finds);
+        let (waits, came) = behind.run(20);
+        assert!(waits <= 10 && came * 100 >= line * 94, "{line}: {waits} ms, {came} Mbit/s");
+    }
+}
