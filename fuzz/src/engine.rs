@@ -52,7 +52,7 @@ fn balance(engine: &Engine) {
     let mut cursor = Some(0);
     while let Some(from) = cursor {
         cursor = engine.snapshot(from, &mut snapshot);
-        assert!(snapshot.leaves.iter().all(|(_, slot)| slot.iter().all(|c| c.balance())));
+        assert!(snapshot.leaves.iter().all(|leaf| leaf.counters.iter().all(|c| c.balance())));
     }
     assert!(snapshot.total.iter().all(|c| c.balance()));
     let held: u64 = snapshot.total.iter().map(|c| c.held.frames).sum();

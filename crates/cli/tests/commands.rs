@@ -194,7 +194,7 @@ fn fmt_writes_once_and_leaves_what_it_cannot_read() {
 fn the_tour_leaves_files_and_the_replay_balances() {
     let folder = Folder::new("tour");
     let path = folder.0.to_str().expect("a path of text");
-    let (status, out, err) = said(&["demo", "--folder", path]);
+    let (status, out, err) = said(&["demo", "--virtual", "--folder", path]);
     assert_eq!(status, 0, "{err}");
     assert!(out.contains("did you mean \"priority\"?") && out.contains("/calls"), "{out}");
     let (capture, policy) = (format!("{path}/evening.pcap"), format!("{path}/home.toml"));

@@ -46,7 +46,7 @@ fn holds(document: &str, command: &str, printed: &str) {
 #[test]
 fn the_readme_shows_what_the_demo_prints() {
     let folder = std::env::temp_dir().join(format!("weir-documents-{}", std::process::id()));
-    let demo = printed(&["demo", "--folder", &folder.display().to_string()]);
+    let demo = printed(&["demo", "--virtual", "--folder", &folder.display().to_string()]);
     let _ = std::fs::remove_dir_all(&folder);
     holds("README.md", "weir replay", &demo);
     holds("README.md", "weir lab run home", &demo);
