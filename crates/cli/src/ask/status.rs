@@ -48,9 +48,7 @@ fn ways(answer: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(found) = answer["found_down"].as_u64() {
         let found = Rate::from_bps(found);
-        lines.push(format!(
-            "margin: shaped to {found} towards the LAN, as the line was found to be"
-        ));
+        lines.push(format!("towards the LAN weir shapes to {found} now, and follows the line"));
     }
     let mean = |side: &str| answer.pointer(&format!("/round_trips/{side}/mean_us"))?.as_u64();
     for (side, name) in [("lan", "LAN"), ("wan", "WAN")] {

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use weir_io::privileges::{self, Capabilities, Capability, Confined};
 
-/// Gives up all that is not needed; returns what the operator should know. To be called before
-/// threads are made.
+/// Keeps what is needed, memory too, and gives up the rest; returns what the operator should know.
+/// To be called before threads are made.
 pub(crate) fn give_up(policy: Option<&Path>, written: [&Path; 2]) -> Vec<String> {
     let mut notes = Vec::new();
     // a bare file name lies in the folder that we are in
@@ -19,6 +19,10 @@ pub(crate) fn give_up(policy: Option<&Path>, written: [&Path; 2]) -> Vec<String>
             notes.push("this kernel has no Landlock: weir can reach all files of its user".into());
         }
         Err(error) => notes.push(format!("weir can reach all files of its user: {error}")),
+    }
+    // a packet thread that waits for a page from the disk is late, and one that gets none is dead
+    if let Err(error) = weir_io::wait::keep_memory() {
+        notes.push(format!("weir's memory may be swapped out when it is short: {error}"));
     }
     let keep = Capabilities::of(&[
         Capability::NetRaw,
