@@ -374,7 +374,7 @@ fn where_no_weir_runs_that_is_said_with_status_2() {
     for command in ["status", "tree", "history", "confirm", "rollback", "observe", "stop"] {
         let (status, out, err) = ask(&missing, &[command]);
         assert_eq!((status, out.as_str()), (2, ""), "{command}: {err}");
-        assert!(err.contains("no weir runs at") && err.contains("weir run POLICY"), "{err}");
+        assert!(err.contains("no weir runs at") && err.contains("weir run -c POLICY"), "{err}");
     }
     let (path, asked) = link("dead", vec![]);
     drop(std::os::unix::net::UnixStream::connect(&path));

@@ -90,7 +90,7 @@ impl Line {
     }
 }
 
-const START: &str = "start one with `weir run POLICY`";
+const START: &str = "start one with `weir run -c POLICY`";
 
 /// Says what a link answered that did not do what it was asked.
 fn refused(answer: &Value) -> ExitCode {
@@ -135,7 +135,7 @@ mod tests {
     fn the_only_link_is_meant_and_of_several_none() {
         let folder = std::env::temp_dir().join(format!("weir-only-{}", std::process::id()));
         let only = |links: &[&str]| only(&folder, links);
-        assert!(only(&[]).unwrap_err().contains("weir run POLICY"));
+        assert!(only(&[]).unwrap_err().contains("weir run -c POLICY"));
         std::fs::create_dir_all(&folder).unwrap();
         let touch = |name: &str| std::fs::write(folder.join(name), "").unwrap();
         touch("office.lock");
