@@ -1,17 +1,21 @@
 //! The known word that a mistyped one is nearest to.
 
 /// The nearest of `known`, when it is near enough to be what was meant. One that begins with the
-/// word is nearer than any other: who writes "pace" does not mean "rate".
+/// word is nearer than what is two letters off: who writes "pace" does not mean "rate".
 pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let far = word.chars().count().clamp(3, 9) / 3 + 1;
     let begun = word.to_lowercase();
-    let goes_on = |k: &str| begun.len() >= BEGUN && k.starts_with(&begun);
+    let goes_on = |k: &str| {
+        // a class is not meant by one that lies within it
+        let rest = k.strip_prefix(&begun).filter(|_| begun.len() >= BEGUN);
+        rest.is_some_and(|rest| !rest.contains('/'))
+    };
     known
         .into_iter()
         .filter(|k| goes_on(k) || k.len().abs_diff(word.len()) < 2 * far)
-        .map(|k| (!goes_on(k), distance(word, k), k))
-        .filter(|&(is_other, d, _)| !is_other || d <= far)
-        .min_by_key(|&(is_other, d, _)| (is_other, d))
+        .map(|k| (distance(word, k), goes_on(k), k))
+        .filter(|&(d, goes_on, _)| goes_on || d <= far)
+        .min_by_key(|&(d, goes_on, _)| (d > 1 && !goes_on, d))
         .map(|(.., k)| k)
 }
 
@@ -75,6 +79,10 @@ mod tests {
         let known = ["window", "pace-acks", "mss", "rate"];
         assert_eq!(nearest("pace", known), Some("pace-acks"));
         assert_eq!(nearest("Pace", known), Some("pace-acks"));
+        // but a slip of one letter is nearer, and what lies within a class is not the class
+        assert_eq!(nearest("pace", ["pacer-x", "face"]), Some("face"));
+        assert_eq!(nearest("/offices", ["/office", "/offices/a"]), Some("/office"));
+        assert_eq!(nearest("/offices", ["/offices/backup"]), None);
         // of several the shortest, and two letters are too few to know a word by
         assert_eq!(nearest("gua", ["guaranteed", "guard"]), Some("guard"));
         assert_eq!(nearest("ma", ["margin-down", "mss"]), Some("mss"));
