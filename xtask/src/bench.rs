@@ -5,8 +5,8 @@
 use crate::{Done, count, near, peers, shell};
 
 /// What `weir bench` can measure.
-const KNOWN: [&str; 8] =
-    ["classify", "condition", "enforce", "lab", "police", "policy", "sched", "share"];
+const KNOWN: [&str; 9] =
+    ["classify", "condition", "enforce", "lab", "police", "policy", "sched", "share", "turn"];
 
 pub(crate) fn run(arguments: &[String]) -> Done {
     if arguments.first().is_some_and(|a| a == "--count") {
