@@ -29,11 +29,29 @@ pub(crate) fn soak(arguments: &[String]) -> Done {
 
 /// What every change is tried with: nothing that a busy machine could make fail, both ways of I/O.
 pub(crate) fn short() -> Done {
+    if shell::is_root() && !has_namespaces() {
+        return Err(
+            "skipped: no network namespace can be made here; a machine, or a container with \
+                    CAP_SYS_ADMIN, has them"
+                .to_owned(),
+        );
+    }
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let both = words(&["--short", "--through", "xdp", "--through", "packet"]);
     let proven = prove(&words(&["path", "edits", "garbage"]), &both)?;
     let soaked = prove(&words(&["soak"]), &words(&["--minutes", "1", "--through", "xdp"]))?;
     Ok(proven && soaked)
+}
+
+/// Whether this place lets root make a namespace; a missing `ip` is told later, with its cure.
+fn has_namespaces() -> bool {
+    let name = format!("weirlive-{}-probe", std::process::id());
+    let ip = |word: &str| shell::keep(&mut shell::program("ip", &["netns", word, &name]));
+    match ip("add") {
+        Err(_) => true,
+        Ok(output) if !output.status.success() => false,
+        Ok(_) => ip("del").is_ok(),
+    }
 }
 
 fn prove(names: &[String], rest: &[String]) -> Done {
