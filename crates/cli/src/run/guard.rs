@@ -6,21 +6,21 @@
 use std::fs::{File, OpenOptions};
 use std::io::Read as _;
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use std::os::fd::{AsFd as _, AsRawFd as _};
 
 use weir_io::page::Page;
 use weir_io::wait::now;
-use weir_units::{Instant, Span};
+use weir_units::{Instant, Span, limits};
 
 use crate::out::{problem, say};
 
 use super::pulse::{BEAT, BYPASSED};
 
-/// A pulse older than this has stopped.
-const STOPPED: Span = Span::from_ms(50);
+/// A pulse older than this has stopped; the program at the ports of AF_XDP says so too.
+const STOPPED: Span = Span::from_ms(limits::STALE_MS);
 
 /// How often the guard looks.
 const LOOK: Duration = Duration::from_millis(5);
@@ -78,19 +78,23 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Ok(page) => Arc::new(page),
         Err(error) => return problem(&format!("weir starts its guard itself ({error})")),
     };
-    let (watched, ports) = (page.clone(), args.ports.clone());
-    std::thread::spawn(move || watch(&watched, &ports));
+    let hand = Arc::new(Mutex::new(()));
+    let (watched, ports, other) = (page.clone(), args.ports.clone(), hand.clone());
+    std::thread::spawn(move || watch(&watched, &ports, &other));
     // nobody writes: the end comes when the daemon has died, and the kernel wakes us at once
     let _ = std::io::stdin().read(&mut [0]);
+    // held until the process ends: a pulse that is still young must not close the way again
+    let _hand = hand.lock().unwrap_or_else(PoisonError::into_inner);
     page.set(BYPASSED, 1);
     isolate(&args.ports, false);
     ExitCode::SUCCESS
 }
 
-fn watch(page: &Page, ports: &[String]) {
+fn watch(page: &Page, ports: &[String], hand: &Mutex<()>) {
     let mut bypassed = true;
     page.set(BYPASSED, 1);
     loop {
+        let hand = hand.lock().unwrap_or_else(PoisonError::into_inner);
         let stopped = now().since(Instant::from_ns(page.get(BEAT))) > STOPPED;
         if stopped && !bypassed {
             // first the word, so that a daemon that wakes now sends nothing twice
@@ -101,6 +105,7 @@ fn watch(page: &Page, ports: &[String]) {
             page.set(BYPASSED, 0);
             bypassed = false;
         }
+        drop(hand);
         #[expect(clippy::disallowed_methods, reason = "the guard lives in real time")]
         std::thread::sleep(LOOK);
     }
