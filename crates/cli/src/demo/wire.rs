@@ -6,8 +6,8 @@ use weir_units::{Rate, Span};
 use crate::live::clock::{now, sleep};
 use crate::live::middle::{Joined, Middle, Signal};
 use crate::live::shell::Shell;
-use crate::live::traffic::{Bulk, Call, End, Heard, Ping};
-use crate::live::world::{Line, Sketch, WAN_HOST, World, lan_host};
+use crate::live::traffic::{Bulk, Call, Heard, Ping};
+use crate::live::world::{Line, Sketch, World};
 use crate::out::Out;
 
 /// What the provider carries, with a queue as modems have it: a second of it on the way up.
@@ -87,12 +87,8 @@ fn said(out: &mut Out, command: &str) {
     out.flush();
 }
 
-fn ends(world: &World, host: u16, port: u16) -> (End, End) {
-    (End::new(&world.lan, lan_host(host), port), End::new(&world.wan, WAN_HOST, port))
-}
-
 fn backup(world: &World) -> Result<crate::live::traffic::Transfer, String> {
-    let (lan, wan) = ends(world, 0, BACKUP_PORT);
+    let (lan, wan) = world.ends(0, BACKUP_PORT);
     let transfer = Bulk { connections: 4, rate: None }.start(&lan, &wan)?;
     // until it has filled what it finds
     sleep(Span::from_secs(2));
@@ -108,7 +104,7 @@ fn listen(
 ) -> Result<Heard, String> {
     let mut last = None;
     for _ in 0..calls {
-        let (lan, wan) = ends(world, 1, CALL_PORT);
+        let (lan, wan) = world.ends(1, CALL_PORT);
         let (bytes, since) = (backup.received(), now());
         let call = Call::start(&lan, &wan)?;
         sleep(LISTEN);
@@ -132,7 +128,7 @@ fn listen(
 
 /// The longest silences of a ping while weir is killed, and while it comes back.
 fn killed(world: &World, weir: &mut Joined<'_>) -> Result<[Span; 2], String> {
-    let (lan, wan) = ends(world, 2, PING_PORT);
+    let (lan, wan) = world.ends(2, PING_PORT);
     let ping = Ping::start(&lan, &wan)?;
     sleep(Span::from_ms(500));
     let before = now();

@@ -152,18 +152,15 @@ fn dropped(books: &[Book], class: &str) -> u64 {
 
 impl Load {
     fn start(world: &World) -> Result<Load, String> {
-        let ends = |host, port| {
-            (End::new(&world.lan, lan_host(host), port), End::new(&world.wan, WAN_HOST, port))
-        };
-        let (lan, wan) = ends(0, CALL_PORT);
+        let (lan, wan) = world.ends(0, CALL_PORT);
         let call = Call::start(&lan, &wan)?;
         let flood = Flood::new(NUMBERED_RATE, PACKET);
         // one host each way: both of their ends use the port that the class goes by
-        let (lan_up, wan_up) = ends(1, NUMBERED_PORT);
+        let (lan_up, wan_up) = world.ends(1, NUMBERED_PORT);
         let wan_down = End::new(&world.wan, WAN_HOST, NUMBERED_PORT + 1);
         let lan_down = End::new(&world.lan, lan_host(2), NUMBERED_PORT);
         let numbered = [flood.start(&lan_up, &wan_up)?, flood.start(&wan_down, &lan_down)?];
-        let (lan, wan) = ends(3, BULK_PORT);
+        let (lan, wan) = world.ends(3, BULK_PORT);
         let bulk = Bulk { connections: 2, rate: Some(TRANSFERS) };
         Ok(Load { call, numbered, transfers: bulk.start(&wan, &lan)? })
     }

@@ -8,9 +8,9 @@ use super::Run;
 use super::clock::{self, Lateness};
 use super::middle::{Joined, Middle, Signal};
 use super::policy::{self, BULK_PORT, NUMBERED_PORT, PING_PORT};
-use super::traffic::{Bulk, Delays, Echoes, End, Flood, Flow, Ping, Transfer};
+use super::traffic::{Bulk, Delays, Echoes, Flood, Flow, Ping, Transfer};
 use super::verdict::{Table, Verdict, lateness, ms};
-use super::world::{Sketch, WAN_HOST, World, lan_host};
+use super::world::{Sketch, World};
 
 /// The longest silence when a daemon dies, stands still or comes back, and when something happens
 /// that need not cut the line at all.
@@ -193,14 +193,11 @@ fn judge(
 
 impl Load {
     fn start(world: &World) -> Result<Load, String> {
-        let ends = |host, port| {
-            (End::new(&world.lan, lan_host(host), port), End::new(&world.wan, WAN_HOST, port))
-        };
-        let (lan, wan) = ends(0, PING_PORT);
+        let (lan, wan) = world.ends(0, PING_PORT);
         let ping = Ping::start(&lan, &wan)?;
-        let (lan, wan) = ends(1, NUMBERED_PORT);
+        let (lan, wan) = world.ends(1, NUMBERED_PORT);
         let flood = Flood::new(FLOOD, 1_000).start(&lan, &wan)?;
-        let (lan, wan) = ends(2, BULK_PORT);
+        let (lan, wan) = world.ends(2, BULK_PORT);
         let transfers = Bulk { connections: 2, rate: Some(TRANSFERS) }.start(&wan, &lan)?;
         Ok(Load { ping, flood, transfers, late: Lateness::watch() })
     }

@@ -6,15 +6,16 @@ use std::net::SocketAddr;
 
 use weir_io::{PacketPort, Port};
 use weir_packet::{Build, Burst, Pool};
+use weir_sim::Random;
 use weir_units::Span;
 
 use super::Run;
 use super::clock::{self, Lateness};
 use super::middle::{Book, Joined, Middle};
 use super::policy::{self, PING_PORT};
-use super::traffic::{End, Ping, Stop};
+use super::traffic::{Ping, Stop};
 use super::verdict::{Table, Verdict, lateness, ms};
-use super::world::{Place, Sketch, WAN_HOST, World, lan_host};
+use super::world::{Place, Sketch, World};
 
 /// Different frames of each sender, sent over and over with other numbers in them.
 const FRAMES: usize = 4_096;
@@ -56,10 +57,8 @@ pub(crate) fn run(run: &mut Run, middle: Middle) -> Result<bool, String> {
     let late = late.stop();
     let worked = joined.worked().unwrap_or(Span::ZERO);
     clock::sleep(Span::from_secs(2));
-    let ping = Ping::start(
-        &End::new(&world.lan, lan_host(1), PING_PORT),
-        &End::new(&world.wan, WAN_HOST, PING_PORT),
-    )?;
+    let (lan, wan) = world.ends(1, PING_PORT);
+    let ping = Ping::start(&lan, &wan)?;
     clock::sleep(Span::from_secs(1));
     let echoes = ping.stop()?;
     let alive = joined.is_alive();
@@ -102,7 +101,7 @@ fn feed(
         let port = PacketPort::open(port).map_err(|e| e.to_string())?;
         let mut port = Port::Packet(Box::new(port));
         let mut pool = Pool::new(256, 2_048);
-        let mut dice = Dice(seed);
+        let mut dice = Dice::of(seed);
         let frames: Vec<Vec<u8>> = (0..FRAMES).map(|_| dice.frame()).collect();
         let (mut burst, mut sent) = (Burst::new(), 0);
         while !stop.is_said() {
@@ -130,24 +129,20 @@ fn feed(
     })
 }
 
-/// SplitMix64.
-struct Dice(u64);
+/// What makes the frames, the same for a seed.
+struct Dice(Random);
 
 impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+    fn of(seed: u64) -> Dice {
+        Dice(Random::new(seed, 0))
     }
 
     fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.roll() % n.max(1) as u64).unwrap_or(0)
+        usize::try_from(self.0.below(n as u64)).unwrap_or(0)
     }
 
     fn byte(&mut self) -> u8 {
-        self.roll().to_le_bytes()[0]
+        self.0.bits().to_le_bytes()[0]
     }
 
     fn word(&mut self) -> u16 {
@@ -194,7 +189,7 @@ mod tests {
     #[test]
     fn garbage_is_of_all_sizes_and_the_same_for_a_seed() {
         let frames = |seed| -> Vec<Vec<u8>> {
-            let mut dice = Dice(seed);
+            let mut dice = Dice::of(seed);
             (0..2_000).map(|_| dice.frame()).collect()
         };
         let made = frames(7);

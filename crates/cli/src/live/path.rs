@@ -6,9 +6,9 @@ use super::Run;
 use super::clock::{self, Lateness};
 use super::middle::{Book, Joined, Middle};
 use super::policy::{self, BULK_PORT, CALL_PORT, NUMBERED_PORT, PING_PORT};
-use super::traffic::{Bulk, Call, End, Flood, Ping};
+use super::traffic::{Bulk, Call, Flood, Ping};
 use super::verdict::{Table, Verdict, lateness, ms};
-use super::world::{Line, Sketch, WAN_HOST, World, lan_host};
+use super::world::{Line, Sketch, World};
 
 /// The provider's line behind the box, which the policy stays below.
 const LINE: Line =
@@ -20,17 +20,14 @@ pub(crate) fn run(run: &mut Run, middle: Middle) -> Result<bool, String> {
     let world = World::make(Sketch { hosts: 10, line: Some(LINE) }, run.shell.clone())?;
     let joined = Joined::start(&world, middle, &policy::edited(0))?;
     let time = if run.short { Span::from_secs(2) } else { Span::from_secs(5) };
-    let ends = |host, port| {
-        (End::new(&world.lan, lan_host(host), port), End::new(&world.wan, WAN_HOST, port))
-    };
     let late = Lateness::watch();
-    let (lan, wan) = ends(0, CALL_PORT);
+    let (lan, wan) = world.ends(0, CALL_PORT);
     let call = Call::start(&lan, &wan)?;
-    let (lan, wan) = ends(1, PING_PORT);
+    let (lan, wan) = world.ends(1, PING_PORT);
     let ping = Ping::start(&lan, &wan)?;
-    let (lan, wan) = ends(2, NUMBERED_PORT);
+    let (lan, wan) = world.ends(2, NUMBERED_PORT);
     let flood = Flood::new(RATE, 1_000).start(&lan, &wan)?;
-    let (lan, wan) = ends(3, BULK_PORT);
+    let (lan, wan) = world.ends(3, BULK_PORT);
     let bulk = Bulk { connections: 2, rate: None }.start(&wan, &lan)?;
     let start = clock::now();
     clock::sleep(time);

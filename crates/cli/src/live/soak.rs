@@ -11,9 +11,9 @@ use super::Run;
 use super::clock::{self, Lateness};
 use super::middle::{Book, Joined, Middle};
 use super::policy::{self, CALL_PORT, PING_PORT};
-use super::traffic::{Call, Crowd, End, Heard, Ping};
+use super::traffic::{Call, Crowd, Heard, Ping};
 use super::verdict::{Table, Verdict, lateness, ms};
-use super::world::{Sketch, WAN_HOST, World, lan_host};
+use super::world::{Sketch, World};
 
 const HOSTS: u16 = 200;
 
@@ -61,13 +61,10 @@ pub(crate) fn run(run: &mut Run, middle: Middle) -> Result<bool, String> {
         run.minutes
     ));
     run.out.flush();
-    let ends = |host, port| {
-        (End::new(&world.lan, lan_host(host), port), End::new(&world.wan, WAN_HOST, port))
-    };
     let late = Lateness::watch();
-    let (lan, wan) = ends(0, CALL_PORT);
+    let (lan, wan) = world.ends(0, CALL_PORT);
     let call = Call::start(&lan, &wan)?;
-    let (lan, wan) = ends(1, PING_PORT);
+    let (lan, wan) = world.ends(1, PING_PORT);
     let ping = Ping::start(&lan, &wan)?;
     let crowd = Crowd::start(&world, HOSTS)?;
     let mut diary = Diary::default();

@@ -17,6 +17,7 @@ use weir_io::netns::Namespace;
 use weir_units::Rate;
 
 use super::shell::Shell;
+use super::traffic::End;
 
 /// The prefix of every name, so that what a dead run has left is known for what it is.
 const PREFIX: &str = "weirlive-";
@@ -94,6 +95,11 @@ impl World {
         }
         world.host("wan0", &world.wan, std::iter::once(WAN_HOST))?;
         Ok(world)
+    }
+
+    /// Both ends of a flow between a host of the LAN and the one on the WAN side.
+    pub(crate) fn ends(&self, host: u16, port: u16) -> (End, End) {
+        (End::new(&self.lan, lan_host(host), port), End::new(&self.wan, WAN_HOST, port))
     }
 
     /// The cable between the LAN and the box; also to put it back after [`Self::unplug_lan`].
