@@ -46,6 +46,8 @@ pub(crate) struct Kept {
     pub(crate) way: Way,
     /// What the operator should know.
     pub(crate) notes: Vec<String>,
+    /// Why an interface that is back is not in use, as it was said last.
+    pub(crate) refused: [Option<String>; 2],
     _claims: [UnixDatagram; 2],
 }
 
@@ -85,7 +87,7 @@ pub(crate) fn open(wanted: &Wanted<'_>) -> Result<Opened, Vec<String>> {
     };
     let (pool, ports, pulse, way) = opened.map_err(|why| vec![why])?;
     let names = wanted.names.map(str::to_owned);
-    let mut kept = Kept { names, bridge, way, notes, _claims: claims };
+    let mut kept = Kept { names, bridge, way, notes, refused: [None, None], _claims: claims };
     kept.close_ranks().map_err(|why| vec![why])?;
     Ok(Opened { pool, ports, pulse, kept })
 }

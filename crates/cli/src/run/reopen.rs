@@ -57,8 +57,16 @@ impl Kept {
             return;
         }
         match self.open_again(link, side, events) {
-            Ok(()) => events.push(format!("{name} is back and in use")),
-            Err(why) => events.push(format!("{name} is back, but not in use: {why}")),
+            Ok(()) => {
+                self.refused[side as usize] = None;
+                events.push(format!("{name} is back and in use"));
+            }
+            // it is tried every second, and said when it is new
+            Err(why) if self.refused[side as usize].as_ref() == Some(&why) => {}
+            Err(why) => {
+                events.push(format!("{name} is back, but not in use: {why}"));
+                self.refused[side as usize] = Some(why);
+            }
         }
     }
 
@@ -76,6 +84,8 @@ impl Kept {
                 Port::Packet(Box::new(port))
             }
             Way::Xdp { umem, programs } => {
+                // of a try that failed half way
+                programs[side as usize] = None;
                 let port = XskPort::reopen(umem, &xsk_spec(&netdev)).map_err(|e| e.to_string())?;
                 let (program, attached) = attach(&netdev, &port)?;
                 let told = program.heart().map_err(|e| e.to_string())?;

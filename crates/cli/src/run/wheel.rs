@@ -27,14 +27,14 @@ const AGAIN: Span = Span::from_us(50);
 
 /// One link at work.
 pub(crate) struct Wheel {
-    pub(crate) engine: Engine,
+    engine: Engine,
     /// By side; a port whose interface is gone is away until control brings it back.
-    pub(crate) ports: [Option<Port>; 2],
-    pub(crate) pulse: Pulse,
-    pub(crate) wait: Wait,
-    pub(crate) asks: Receiver<Ask>,
-    pub(crate) answers: SyncSender<Answer>,
-    pub(crate) facts: Arc<Facts>,
+    ports: [Option<Port>; 2],
+    pulse: Pulse,
+    wait: Wait,
+    asks: Receiver<Ask>,
+    answers: SyncSender<Answer>,
+    facts: Arc<Facts>,
     state: State,
 }
 
