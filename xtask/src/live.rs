@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::{Done, near, shell};
 
 /// What `weir live` can prove in minutes; `soak` takes its own time.
-const KNOWN: [&str; 5] = ["path", "accuracy", "edits", "failure", "garbage"];
+const KNOWN: [&str; 6] = ["path", "accuracy", "edits", "failure", "evening", "garbage"];
 
 pub(crate) fn run(arguments: &[String]) -> Done {
     let split = arguments.iter().position(|a| a.starts_with('-')).unwrap_or(arguments.len());
@@ -38,7 +38,7 @@ pub(crate) fn short() -> Done {
     }
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let both = words(&["--short", "--through", "xdp", "--through", "packet"]);
-    let proven = prove(&words(&["path", "edits", "garbage"]), &both)?;
+    let proven = prove(&words(&["path", "edits", "evening", "garbage"]), &both)?;
     let soaked = prove(&words(&["soak"]), &words(&["--minutes", "1", "--through", "xdp"]))?;
     Ok(proven && soaked)
 }
@@ -62,11 +62,11 @@ fn prove(names: &[String], rest: &[String]) -> Done {
         return Err(format!("skipped: {names}: network namespaces need root; run: sudo {line}"));
     }
     let there = || {
-        [("ip", "-V"), ("ethtool", "--version"), ("sysctl", "--version")]
+        [("ip", "-V"), ("ethtool", "--version"), ("sysctl", "--version"), ("nft", "--version")]
             .iter()
             .all(|(tool, argument)| shell::present(tool, &[argument]))
     };
-    shell::ensure_packages(&["iproute2", "ethtool", "procps"], there)
+    shell::ensure_packages(&["iproute2", "ethtool", "procps", "nftables"], there)
         .map_err(|line| format!("skipped: {}: a tool is missing; run: {line}", names.join(", ")))?;
     let mut command = std::process::Command::new(&weir);
     shell::show(command.arg("live").args(names).args(rest).current_dir(shell::root()))

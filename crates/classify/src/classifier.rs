@@ -146,9 +146,11 @@ impl Classifier {
             let facts = Facts::new(side, headers, pool.bytes(frame));
             // a frame of this burst may have given the place to another connection
             let place = ahead.place.filter(|&place| self.flows.is_at(place, &ahead.key));
-            let (leaf, flow) = if headers.fragment == Fragment::Later {
-                self.later_fragment(facts, now)
-            } else if let Some(place) = place {
+            if headers.fragment != Fragment::None {
+                *label = self.fragment(&facts, now);
+                continue;
+            }
+            let (leaf, flow) = if let Some(place) = place {
                 self.counters.known += 1;
                 self.at(place, &facts, now)
             } else {
@@ -163,12 +165,10 @@ impl Classifier {
     /// Labels one frame.
     pub fn one(&mut self, now: Instant, side: Side, headers: &Headers, bytes: &[u8]) -> Label {
         let facts = Facts::new(side, headers, bytes);
-        let (leaf, flow) = if headers.fragment == Fragment::Later {
-            self.later_fragment(facts, now)
-        } else {
-            let spot = Key::of(&facts).map(|key| self.flows.spot(key.hash(self.seed)));
-            self.found_or_new(&facts, spot.unwrap_or_default(), now)
-        };
+        if headers.fragment != Fragment::None {
+            return self.fragment(&facts, now);
+        }
+        let (leaf, flow) = self.anywhere(&facts, now);
         let host = self.seed.host(facts.lan());
         Label { leaf, flow, host, ..Label::new(side, headers) }
     }
@@ -303,22 +303,42 @@ impl Classifier {
         }
     }
 
-    fn later_fragment(&mut self, facts: Facts, now: Instant) -> (u32, Flow) {
-        let flow = self.fragments.find(self.seed, facts.headers, now);
-        let place = flow.and_then(|flow| self.flows.place_of(flow));
-        let known = place.map(|place| (place, *self.flows.key(place)));
-        if let Some((place, key)) = known {
-            let headers = key.fill_in(facts.side, facts.headers);
-            let whole = facts.with(&headers, key.has_ports());
+    /// The label of a piece of a packet: the first leaves behind what the later ones do not say.
+    #[inline(never)]
+    fn fragment(&mut self, facts: &Facts, now: Instant) -> Label {
+        let (side, headers) = (facts.side, facts.headers);
+        let mut label = Label::new(side, headers);
+        label.host = self.seed.host(facts.lan());
+        if headers.fragment == Fragment::First {
+            let rest = Key::of_ip(facts).rest();
+            self.fragments.note(self.seed, headers, rest, now);
+            (label.leaf, label.flow) = self.anywhere(facts, now);
+            return label;
+        }
+        if let Some(rest) = self.fragments.find(self.seed, headers, now) {
+            let headers = rest.fill_in(side, headers);
+            let whole = facts.with(&headers, rest.has_ports());
             // same packet by its number, but perhaps in another VLAN
-            if Key::of(&whole) == Some(key) {
-                self.counters.known += 1;
-                return self.at(place, &whole, now);
+            if Key::of_ip(&whole).rest() == rest {
+                (label.leaf, label.flow) = self.anywhere(&whole, now);
+                return label;
             }
         }
         self.counters.fragments_unknown += 1;
-        let spot = Key::of(&facts).map(|key| self.flows.spot(key.hash(self.seed)));
-        self.found_or_new(&facts, spot.unwrap_or_default(), now)
+        if self.index.asks_behind(headers.net) {
+            // a receiver waits for the first piece, so this one must not go before it is known
+            label.leaf = self.without_flow(facts, now).0;
+            label.kind = label.kind.stray();
+        } else {
+            (label.leaf, label.flow) = self.anywhere(facts, now);
+        }
+        label
+    }
+
+    /// Leaf and flow of a frame of which nobody has looked where its connection is.
+    fn anywhere(&mut self, facts: &Facts, now: Instant) -> (u32, Flow) {
+        let spot = Key::of(facts).map(|key| self.flows.spot(key.hash(self.seed)));
+        self.found_or_new(facts, spot.unwrap_or_default(), now)
     }
 
     /// Leaf and flow of a frame whose connection lies at `place`: with the answer that is kept
@@ -330,9 +350,6 @@ impl Classifier {
         entry.touch(facts, now);
         let kept = entry.answers[facts.side as usize];
         let flow = Flow { index: place, generation: entry.generation };
-        if facts.headers.fragment == Fragment::First {
-            self.fragments.note(self.seed, facts.headers, flow, now);
-        }
         let holds = kept.epoch == self.epoch && kept.variant == variant;
         if holds && kept.each == NO_EACH {
             return (kept.leaf, flow);

@@ -192,6 +192,16 @@ impl Field {
         matches!(self.kind, Kind::Number(number, _) if number.varies())
     }
 
+    /// Whether it is a port.
+    pub(crate) fn is_port(&self) -> bool {
+        matches!(self.kind, Kind::Number(Number::LanPort | Number::WanPort, _))
+    }
+
+    /// Whether it is the IP protocol.
+    pub(crate) fn is_protocol(&self) -> bool {
+        matches!(self.kind, Kind::Number(Number::Protocol, _))
+    }
+
     /// How many sets there are.
     pub(crate) fn sets(&self) -> u64 {
         self.sets.len() as u64

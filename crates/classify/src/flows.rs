@@ -176,10 +176,6 @@ impl Flows {
         (taken && entry.generation == flow.generation).then_some(flow.index)
     }
 
-    pub(crate) fn key(&self, place: u32) -> &Key {
-        &self.entries[place as usize].key
-    }
-
     pub(crate) const fn len(&self) -> usize {
         self.len
     }

@@ -1,15 +1,17 @@
-//! Later fragments have no ports. The first fragment of a packet leaves its flow here, under what
-//! all its pieces have in common; the oldest of four places is given to the next packet.
+//! Later fragments have no ports. The first fragment of a packet leaves here what it says, under
+//! what all its pieces have in common; the oldest of four places is given to the next packet. It
+//! does so whether or not its connection has a place in the flow table, so that a full table loses
+//! none.
 
-use weir_packet::{Flow, Headers, Net};
+use weir_packet::{Headers, Net};
 use weir_units::limits::FRAGMENTED_SECS;
 use weir_units::{Instant, Span};
 
-use crate::key::{AH, Seed, halves};
+use crate::key::{AH, Rest, Seed, halves};
 
 const WAYS: usize = 4;
 
-/// Flows of packets that are arriving in pieces.
+/// What first fragments said of packets that are arriving in pieces.
 #[derive(Debug)]
 pub(crate) struct Fragments {
     sets: Box<[[Piece; WAYS]]>,
@@ -18,7 +20,8 @@ pub(crate) struct Fragments {
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     packet: Packet,
-    flow: Flow,
+    /// What its first fragment said; `None`: the place is free.
+    rest: Option<Rest>,
     seen: Instant,
 }
 
@@ -56,26 +59,26 @@ impl Packet {
 
 impl Fragments {
     pub(crate) fn new(limit: usize) -> Self {
-        let free = Piece { packet: Packet::default(), flow: Flow::NONE, seen: Instant::ZERO };
+        let free = Piece { packet: Packet::default(), rest: None, seen: Instant::ZERO };
         Fragments { sets: vec![[free; WAYS]; (limit / WAYS).max(1)].into() }
     }
 
-    /// The flow that the first fragment of this packet belongs to.
-    pub(crate) fn find(&self, seed: Seed, headers: &Headers, now: Instant) -> Option<Flow> {
+    /// What the first fragment of this packet said.
+    pub(crate) fn find(&self, seed: Seed, headers: &Headers, now: Instant) -> Option<Rest> {
         let packet = Packet::of(headers);
         let set = &self.sets[self.place(packet.hash(seed))];
-        let piece = set.iter().find(|piece| piece.packet == packet && !piece.flow.is_none())?;
-        (now.since(piece.seen) <= Span::from_secs(FRAGMENTED_SECS)).then_some(piece.flow)
+        let piece = set.iter().find(|piece| piece.packet == packet)?;
+        piece.rest.filter(|_| now.since(piece.seen) <= Span::from_secs(FRAGMENTED_SECS))
     }
 
-    /// Remembers the flow of a first fragment.
-    pub(crate) fn note(&mut self, seed: Seed, headers: &Headers, flow: Flow, now: Instant) {
+    /// Remembers what a first fragment said.
+    pub(crate) fn note(&mut self, seed: Seed, headers: &Headers, rest: Rest, now: Instant) {
         let packet = Packet::of(headers);
         let place = self.place(packet.hash(seed));
         let set = &mut self.sets[place];
         let same = set.iter().position(|piece| piece.packet == packet);
-        let oldest = (0..WAYS).min_by_key(|&way| (!set[way].flow.is_none(), set[way].seen));
-        set[same.or(oldest).unwrap_or(0)] = Piece { packet, flow, seen: now };
+        let oldest = (0..WAYS).min_by_key(|&way| (set[way].rest.is_some(), set[way].seen));
+        set[same.or(oldest).unwrap_or(0)] = Piece { packet, rest: Some(rest), seen: now };
     }
 
     fn place(&self, hash: u64) -> usize {

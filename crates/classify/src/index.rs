@@ -28,6 +28,9 @@ pub struct Index {
     default_leaf: u32,
     /// Whether there are fields or raw matches in which the frames of a connection may differ.
     varies: bool,
+    /// Whether rules ask for what a later fragment does not say: ports and bytes; the protocol.
+    asks_ports: bool,
+    asks_protocol: bool,
     /// The fields before this one are the same for all frames of a connection and direction.
     steady: usize,
     pub(crate) hosts: Vec<Hosts>,
@@ -93,6 +96,8 @@ impl Index {
         let mut blocks = Blocks::new();
         let fields = Field::all(&rules, &mut blocks);
         Index {
+            asks_ports: fields.iter().any(Field::is_port) || !raws.is_empty(),
+            asks_protocol: fields.iter().any(Field::is_protocol),
             varies: fields.iter().any(Field::varies) || !raws.is_empty(),
             steady: fields.iter().take_while(|field| !field.varies()).count(),
             fields,
@@ -157,6 +162,12 @@ impl Index {
             Some(place) => place.goal,
         };
         Answer { rule, goal }
+    }
+
+    /// Whether the answer for a later fragment may be another than that for its packet. One of IPv6
+    /// may name an extension header where the first names the protocol.
+    pub(crate) fn asks_behind(&self, net: Net) -> bool {
+        self.asks_ports || self.asks_protocol && net == Net::V6
     }
 
     /// Looks at what the answer for a frame will need first, so that it is in the cache.

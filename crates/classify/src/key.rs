@@ -115,16 +115,25 @@ impl Key {
         seed.hash([a, b, c, d, self.ends ^ self.kind.rotate_left(35)])
     }
 
-    /// Whether its protocol has ports.
-    pub(crate) const fn has_ports(&self) -> bool {
-        matches!(self.protocol(), tcp::NUMBER | UDP | SCTP)
-    }
-
     #[inline]
     pub(crate) const fn protocol(&self) -> u8 {
         self.kind.to_be_bytes()[6]
     }
 
+    /// What a first fragment says and later ones do not.
+    pub(crate) const fn rest(&self) -> Rest {
+        Rest { ends: self.ends, kind: self.kind }
+    }
+}
+
+/// What of a connection's identity only the first fragment of a packet says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rest {
+    ends: u64,
+    kind: u64,
+}
+
+impl Rest {
     /// The headers of a later fragment with what only the first one said: the protocol, which in
     /// IPv6 may stand behind more extension headers, the ports and the index.
     pub(crate) const fn fill_in(&self, side: Side, headers: &Headers) -> Headers {
@@ -137,5 +146,14 @@ impl Key {
         let spi = u32::from_be_bytes([e, f, g, h]);
         let ah = headers.ah || self.kind & 2 != 0;
         Headers { protocol: self.protocol(), spi, source_port, target_port, ah, ..*headers }
+    }
+
+    /// Whether its protocol has ports.
+    pub(crate) const fn has_ports(&self) -> bool {
+        matches!(self.protocol(), tcp::NUMBER | UDP | SCTP)
+    }
+
+    const fn protocol(&self) -> u8 {
+        self.kind.to_be_bytes()[6]
     }
 }

@@ -95,6 +95,45 @@ fn later_fragments_find_their_connection() {
 }
 
 #[test]
+fn a_full_flow_table_loses_no_fragments() {
+    let ports = vec![When { lan_port: Some((4000, 4000)), ..When::default() }];
+    let mut classifier = classifier(&spec(ports), 8);
+    // connections that are alive hold all places
+    for port in 1..=200 {
+        for _ in 0..5 {
+            up(&mut classifier, NOW, &udp(9, port));
+        }
+    }
+    let first = udp(1, 4000).payload_len(64).fragment(0, true, 77);
+    let later = udp(1, 4000).payload_len(64).fragment(64, false, 77);
+    for piece in [&first, &later, &later] {
+        let label = up(&mut classifier, NOW, piece);
+        assert_eq!((label.leaf, label.flow), (0, Flow::NONE));
+        assert!(!label.kind.is_stray());
+    }
+}
+
+#[test]
+fn a_piece_without_its_first_is_a_stray_only_where_that_matters() {
+    let later = udp(1, 4000).payload_len(64).fragment(64, false, 77);
+    let (a, b) = ("[2001:db8::1]:5".parse().unwrap(), "[2001:db8::2]:6".parse().unwrap());
+    let later_v6 = Build::udp(a, b).payload_len(64).fragment(64, false, 9);
+    let protocol = When { protocol: Some(17), ..When::default() };
+    let hosts = When { lan: vec!["10.0.0.0/8".parse().unwrap()], ..When::default() };
+    let ports = When { port: Some((1, 9)), ..When::default() };
+    let bytes = From::Transport;
+    let raw = Raw { from: bytes, at: 0, length: 1, value: 0, mask: 1 };
+    let raw = When { raw: vec![raw], ..When::default() };
+    for (when, v4, v6) in
+        [(hosts, false, false), (protocol, false, true), (ports, true, true), (raw, true, true)]
+    {
+        let mut classifier = classifier(&spec(vec![when]), 64);
+        let is_stray = [&later, &later_v6].map(|f| up(&mut classifier, NOW, f).kind.is_stray());
+        assert_eq!(is_stray, [v4, v6]);
+    }
+}
+
+#[test]
 fn a_later_fragment_of_ipv6_has_the_protocol_of_the_first() {
     let udp_only = When { protocol: Some(17), ..When::default() };
     let mut classifier = classifier(&spec(vec![udp_only]), 64);

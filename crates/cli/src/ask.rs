@@ -15,7 +15,7 @@ use weir_policy::Reading;
 use weir_units::{Span, limits};
 
 use crate::files;
-use crate::out::{Out, problem};
+use crate::out::{Out, problem, say};
 use crate::run::protocol::{Apply, Request};
 use line::Line;
 
@@ -40,7 +40,7 @@ pub(crate) enum Ask {
     Rollback(RollbackArgs),
     /// List the policies that a link had
     History(Show),
-    /// Tell how a running link is: its policy, its ports, what is wrong
+    /// Tell how a running link is: its policy, its ports, what is wrong (then the exit status is 1)
     Status(Show),
     /// Tell what each class of a running link gets now
     Tree(TreeArgs),
@@ -65,6 +65,9 @@ pub(crate) struct ApplyArgs {
     /// Only tell what would change
     #[arg(long)]
     dry_run: bool,
+    /// Apply the policy although rows of its table of subscribers are skipped
+    #[arg(long)]
+    allow_skipped: bool,
     #[command(flatten)]
     whom: Whom,
 }
@@ -114,7 +117,7 @@ pub(crate) fn run(ask: &Ask) -> ExitCode {
             simple(&args.whom, &request, change::went_back)
         }
         Ask::History(show) => shown(show, &Request::History, change::history),
-        Ask::Status(show) => shown(show, &Request::Status, status::lines),
+        Ask::Status(show) => status(show),
         Ask::Tree(args) => tree::run(args),
         Ask::Observe(whom) => simple(whom, &Request::Observe { on: true }, change::mode),
         Ask::Shape(whom) => simple(whom, &Request::Observe { on: false }, change::mode),
@@ -143,6 +146,15 @@ fn shown(
     Ok(if show.json { print(&[format!("{answer:#}")]) } else { print(&words(&answer)) })
 }
 
+/// `weir status`: 1 while something is wrong, so that a script sees it too.
+fn status(show: &Show) -> Result<ExitCode, ExitCode> {
+    let answer = Line::open(&show.whom)?.ask(&Request::Status)?;
+    let text = |json: bool| if json { vec![format!("{answer:#}")] } else { status::lines(&answer) };
+    let code = print(&text(show.json));
+    let is_sound = list(&answer, "/trouble").is_empty() || code != ExitCode::SUCCESS;
+    Ok(if is_sound { code } else { ExitCode::from(1) })
+}
+
 fn print(lines: &[String]) -> ExitCode {
     let mut out = Out::new();
     lines.iter().for_each(|line| out.line(line));
@@ -152,11 +164,17 @@ fn print(lines: &[String]) -> ExitCode {
 /// `weir stop`: done when nothing is left of the link, so that another can be started at once.
 fn stop(whom: &Whom) -> Result<ExitCode, ExitCode> {
     let mut line = Line::open(whom)?;
+    let status = line.ask(&Request::Status)?;
     let answer = line.ask(&Request::Stop)?;
+    // with guard and helper gone nobody lets the bridge carry; the daemon has said what to run
+    let troubles = status["trouble"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let cuts: Vec<&str> = troubles.filter(|trouble| trouble.contains(" cut")).collect();
     for _ in 0..200 {
-        // the socket goes away last
-        if !line.path().exists() {
-            return Ok(print(&change::stopped(&answer)));
+        // the socket goes away last; one that nobody takes away has nobody behind it
+        if std::os::unix::net::UnixStream::connect(line.path()).is_err() {
+            let printed = print(&change::stopped(&answer));
+            cuts.iter().for_each(|cut| say(&format!("warning: {cut}")));
+            return Ok(if cuts.is_empty() { printed } else { ExitCode::from(1) });
         }
         #[expect(clippy::disallowed_methods, reason = "nobody tells when another program ends")]
         std::thread::sleep(Duration::from_millis(50));
@@ -170,7 +188,7 @@ fn apply(args: &ApplyArgs) -> Result<ExitCode, ExitCode> {
     let links: Vec<&str> = reading.plans.iter().map(|plan| plan.name.as_str()).collect();
     let answer = Line::open_for(&args.whom, &links)?.ask(&request)?;
     let code = print(&change::applied(&answer, args.dry_run));
-    // rows that were set aside are a fault, though the others are in effect
+    // rows that were skipped are a fault, though the others are in effect
     Ok(if reading.is_at_fault() && code == ExitCode::SUCCESS { ExitCode::from(1) } else { code })
 }
 
@@ -186,6 +204,11 @@ fn brought(args: &ApplyArgs) -> Result<(Request, Reading), ExitCode> {
     let reading = files::policy(&args.file).map_err(|why| problem(&why))?;
     crate::problems::print(&reading);
     if reading.plans.is_empty() {
+        return Err(ExitCode::from(1));
+    }
+    let skipped = reading.policy.subscribers.as_ref().map_or(0, |table| table.skipped.count());
+    if skipped > 0 && !args.allow_skipped && !args.dry_run {
+        problem(&format!("nothing was changed: {}", refused_rows(skipped)));
         return Err(ExitCode::from(1));
     }
     let text = |at: usize| reading.sources.get(at).map(|source| (source.name(), source.text()));
@@ -204,8 +227,15 @@ fn brought(args: &ApplyArgs) -> Result<(Request, Reading), ExitCode> {
         comment: args.comment.clone(),
         confirm: args.confirm,
         dry: args.dry_run,
+        allow_skipped: args.allow_skipped,
     };
     Ok((Request::Apply(Box::new(apply)), reading))
+}
+
+/// What is said of a policy that is not applied because of its rows.
+fn refused_rows(skipped: usize) -> String {
+    let rows = if skipped == 1 { "row of the table is" } else { "rows of the table are" };
+    format!("{skipped} {rows} skipped: correct them, or add --allow-skipped to apply the others")
 }
 
 /// A word of an answer as text; empty where it is not.

@@ -9,12 +9,15 @@ use weir_policy::{Plan, Reading};
 use crate::out::{Out, problem};
 use crate::{files, problems};
 
-pub(crate) fn run(file: &Path, quiet: bool) -> ExitCode {
+pub(crate) fn run(file: &Path, quiet: bool, verbose: bool) -> ExitCode {
     let reading = match files::policy(file) {
         Ok(reading) => reading,
         Err(why) => return problem(&why),
     };
     problems::print(&reading);
+    if verbose {
+        problems::print_skipped(&reading);
+    }
     if reading.is_at_fault() {
         return ExitCode::from(1);
     }

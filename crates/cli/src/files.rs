@@ -1,15 +1,21 @@
 //! Reading files an operator names, with bounds and with messages that say what is wrong.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use weir_policy::{Reading, Source};
 use weir_units::{Bytes, limits};
 
 /// The whole file, at most `most` bytes of it.
 pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, String> {
-    let mut file = File::open(path).map_err(|e| why(&e))?;
+    read_from(File::open(path).map_err(|e| why(&e))?, most)
+}
+
+/// The same of a file that is open.
+fn read_from(mut file: File, most: u64) -> Result<Vec<u8>, String> {
     let about = file.metadata().map_err(|e| why(&e))?;
     if about.is_dir() {
         return Err("it is a directory, not a file".to_owned());
@@ -31,6 +37,49 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, String> {
         return Err(too_large(most + 1));
     }
     Ok(bytes)
+}
+
+/// A file that weir has written itself, at most `most` bytes of it: a file and nothing else, so
+/// that nobody waits for a pipe.
+pub(crate) fn read_own(path: &Path, most: u64) -> Result<Vec<u8>, String> {
+    match std::fs::symlink_metadata(path) {
+        Ok(about) if !about.is_file() => Err("it is not a file".to_owned()),
+        Ok(_) => read(path, most),
+        Err(error) => Err(why(&error)),
+    }
+}
+
+/// Writes a file that holds what is nobody else's business, as [`replace`] does: its owner may
+/// change it, the group may read it.
+pub(crate) fn replace_own(path: &Path, text: impl AsRef<[u8]>) -> std::io::Result<()> {
+    let beside = path.with_extension(format!("weir-{}", std::process::id()));
+    let _ = std::fs::remove_file(&beside);
+    let write = || {
+        let mut file = File::options().write(true).create_new(true).mode(0o640).open(&beside)?;
+        file.write_all(text.as_ref())?;
+        file.sync_all()?;
+        std::fs::rename(&beside, path)
+    };
+    let written = write();
+    if written.is_err() {
+        let _ = std::fs::remove_file(&beside);
+    }
+    written
+}
+
+/// Makes the folder of such files.
+pub(crate) fn own_folder(path: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o750).create(path)
+}
+
+/// Takes what an earlier weir gave to everyone: the right to look into the folder.
+pub(crate) fn close_folder(path: &Path) -> std::io::Result<()> {
+    let about = std::fs::symlink_metadata(path)?;
+    if about.is_dir() && about.permissions().mode() & 0o007 != 0 {
+        let mode = about.permissions().mode() & 0o770;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    }
+    Ok(())
 }
 
 /// Writes a file as a whole: beside it first, then renamed, so that a full disk, a crash or an
@@ -86,14 +135,32 @@ pub(crate) fn why_not_written(error: &std::io::Error) -> String {
     .to_owned()
 }
 
+/// Opens a file of the policy.
+type Opener = Box<dyn Fn(&Path) -> Result<File, String> + Send + Sync>;
+
+static OPENER: OnceLock<Opener> = OnceLock::new();
+
+/// From now on the files of a policy are opened so: a running link may not open them itself.
+pub(crate) fn open_policies_by(opener: Opener) {
+    let _ = OPENER.set(opener);
+}
+
+fn read_of_policy(path: &Path, most: u64) -> Result<Vec<u8>, String> {
+    match OPENER.get() {
+        Some(open) => read_from(open(path)?, most),
+        None => read(path, most),
+    }
+}
+
 /// Reads a policy and the table that it names (whose place counts from the policy's folder).
 pub(crate) fn policy(path: &Path) -> Result<Reading, String> {
     let name = path.display().to_string();
-    let bytes = read(path, limits::POLICY_BYTES).map_err(|why| format!("{name}: {why}"))?;
+    let bytes =
+        read_of_policy(path, limits::POLICY_BYTES).map_err(|why| format!("{name}: {why}"))?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut load = |table: &str| {
         let path = folder.join(table);
-        let bytes = read(&path, limits::SUBSCRIBER_BYTES)?;
+        let bytes = read_of_policy(&path, limits::SUBSCRIBER_BYTES)?;
         Ok(Source::new(path.display().to_string(), bytes))
     };
     let source = Source::new(&name, bytes);

@@ -6,7 +6,9 @@
 mod accuracy;
 pub(crate) mod clock;
 mod edits;
+mod evening;
 mod failure;
+mod family;
 mod garbage;
 pub(crate) mod middle;
 mod path;
@@ -18,6 +20,7 @@ mod verdict;
 pub(crate) mod world;
 
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
@@ -43,6 +46,12 @@ pub(crate) struct Args {
     /// Show every command that makes and changes the namespaces
     #[arg(long)]
     verbose: bool,
+    /// Another binary to play `evening` with, such as one from before a change
+    #[arg(long, value_name = "FILE", hide = true)]
+    weir: Option<PathBuf>,
+    /// Of `evening` only the faults that begin like this, such as H4
+    #[arg(long, value_name = "FAULT", hide = true)]
+    fault: Vec<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -55,6 +64,8 @@ enum Name {
     Edits,
     /// A daemon that dies or stands still, interfaces that come and go
     Failure,
+    /// What operators and hostile hosts do on a bad evening
+    Evening,
     /// Hostile bytes into both ports for ten minutes of the daemon's CPU
     Garbage,
     /// A day in half an hour
@@ -67,6 +78,8 @@ struct Run {
     shell: Shell,
     short: bool,
     minutes: u32,
+    weir: Option<PathBuf>,
+    faults: Vec<String>,
 }
 
 /// What must be there, or the line that would enable it.
@@ -83,7 +96,14 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         return problem(&why);
     }
     let shell = Shell { verbose: args.verbose };
-    let mut run = Run { out: Out::new(), shell, short: args.short, minutes: args.minutes };
+    let mut run = Run {
+        out: Out::new(),
+        shell,
+        short: args.short,
+        minutes: args.minutes,
+        weir: args.weir.clone(),
+        faults: args.fault.clone(),
+    };
     let mut fine = true;
     for &middle in &args.through {
         for &name in &args.names {
@@ -92,6 +112,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
                 Name::Accuracy => accuracy::run,
                 Name::Edits => edits::run,
                 Name::Failure => failure::run,
+                Name::Evening => evening::run,
                 Name::Garbage => garbage::run,
                 Name::Soak => soak::run,
             };

@@ -51,6 +51,12 @@ enum Command {
     /// Watches over a weir that the kernel cannot watch over
     #[command(hide = true)]
     Guard(run::guard::Args),
+    /// Keeps the rights that a running weir gives up
+    #[command(hide = true)]
+    Helper(run::helper::Args),
+    /// Take back what weir has changed of the interfaces of a link that does not run: bridge,
+    /// offloads, promiscuous mode
+    Remove(run::remove::Args),
     #[command(flatten)]
     Ask(ask::Ask),
     /// Experiments in virtual time: list them, run them, set two runs side by side
@@ -72,6 +78,9 @@ struct Check {
     /// Say nothing when it is fine
     #[arg(short, long)]
     quiet: bool,
+    /// Also list every skipped row of the table of subscribers
+    #[arg(short, long)]
+    verbose: bool,
 }
 
 #[derive(Args)]
@@ -113,7 +122,7 @@ fn main() -> ExitCode {
         }
     };
     match weir.command {
-        Command::Check(args) => check::run(&args.file, args.quiet),
+        Command::Check(args) => check::run(&args.file, args.quiet, args.verbose),
         Command::Explain(args) => explain::run(&args),
         Command::Diff(args) => compare::run(&args.before, &args.after),
         Command::Fmt(args) => {
@@ -127,6 +136,8 @@ fn main() -> ExitCode {
         Command::Replay(args) => replay::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Guard(args) => run::guard::run(&args),
+        Command::Helper(args) => run::helper::run(&args),
+        Command::Remove(args) => run::remove::run(&args),
         Command::Ask(ask) => ask::run(&ask),
         Command::Lab(args) => lab::run(&args),
         Command::Bench(args) => bench::run(&args),

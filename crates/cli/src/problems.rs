@@ -9,23 +9,39 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet}
 use weir_policy::{Problem, Reading, Severity, Source};
 use weir_units::limits;
 
+use crate::out::say;
+
 /// Characters that are shown of a long line: around the place of the problem.
 const SHOWN: usize = 160;
 
 /// Prints all problems to standard error, and how many there are.
 pub(crate) fn print(reading: &Reading) {
-    #[expect(clippy::print_stderr, reason = "problems belong to standard error")]
-    {
-        eprint!("{}", text(reading, std::io::stderr().is_terminal()));
+    say_all(&text(reading, std::io::stderr().is_terminal()));
+}
+
+/// Lists each row that was skipped, on standard error.
+pub(crate) fn print_skipped(reading: &Reading) {
+    let (Some(table), Some(source)) = (&reading.policy.subscribers, reading.sources.get(1)) else {
+        return;
+    };
+    let mut skipped: Vec<_> = table.skipped.all().collect();
+    skipped.sort_by_key(|(row, ..)| row.place);
+    for (row, cause, help) in skipped {
+        let kept = if row.held { "; the last good row holds" } else { "" };
+        let help = if help.is_empty() { String::new() } else { format!(" ({help})") };
+        say(&format!("{}:{}: skipped because {cause}{help}{kept}", source.name(), row.line));
+    }
+}
+
+fn say_all(text: &str) {
+    if !text.is_empty() {
+        say(text.trim_end_matches('\n'));
     }
 }
 
 /// Prints the problems of any file to standard error.
 pub(crate) fn print_of(problems: &[Problem], sources: &[Source]) {
-    #[expect(clippy::print_stderr, reason = "problems belong to standard error")]
-    {
-        eprint!("{}", text_of(problems, sources, std::io::stderr().is_terminal()));
-    }
+    say_all(&text_of(problems, sources, std::io::stderr().is_terminal()));
 }
 
 /// All problems as text.
@@ -58,18 +74,19 @@ fn text_of(problems: &[Problem], sources: &[Source], colour: bool) -> String {
     out
 }
 
-/// `2 errors, 3 rows set aside, 1 note`.
+/// `2 errors, 3 rows skipped, 1 note`.
 fn sum(problems: &[Problem], sources: &[Source]) -> String {
-    let count = |severity| problems.iter().filter(|p| p.severity == severity).count();
+    let rows = |p: &Problem| p.rows.as_ref().map_or(1, |rows| rows.count);
+    let count = |severity| problems.iter().filter(|p| p.severity == severity).map(rows).sum();
     let names = [
         (Severity::Error, "error", "errors"),
-        (Severity::Aside, "row set aside", "rows set aside"),
+        (Severity::Skipped, "row skipped", "rows skipped"),
         (Severity::Warning, "warning", "warnings"),
         (Severity::Note, "note", "notes"),
     ];
     let parts: Vec<String> = names
         .into_iter()
-        .map(|(severity, one, many)| (count(severity), one, many))
+        .map(|(severity, one, many)| -> (usize, _, _) { (count(severity), one, many) })
         .filter(|(n, ..)| *n > 0)
         .map(|(n, one, many)| format!("{n} {}", if n == 1 { one } else { many }))
         .collect();
@@ -82,8 +99,7 @@ fn one(problem: &Problem, source: &Source, renderer: &Renderer) -> String {
     let shown = Shown::around(source, start, problem.place.end as usize);
     let level = match problem.severity {
         Severity::Error => Level::ERROR,
-        Severity::Aside => Level::ERROR.with_name(Some("set aside")),
-        Severity::Warning => Level::WARNING,
+        Severity::Skipped | Severity::Warning => Level::WARNING,
         Severity::Note => Level::NOTE,
     };
     let snippet = Snippet::source(shown.text.as_str())

@@ -2,34 +2,44 @@
 //! control; between them lie two queues of letters (mail.rs).
 //!
 //! Read on in this order: `ports.rs` opens what the frames come from, `wheel.rs` turns, `link.rs`
-//! is control's end of it, `control.rs` answers the operator.
+//! is control's end of it, `control.rs` changes it for the operator, `serve.rs` does that for many
+//! at once: from `board.rs` they are told what is known, at `desk.rs` policies are read.
 
 mod answers;
 mod begin;
+mod board;
 mod bypass;
 mod change;
+mod claim;
 mod clock;
 mod control;
+mod desk;
 mod facts;
 pub(crate) mod guard;
+pub(crate) mod helper;
 mod history;
 mod http;
 mod keep;
 mod link;
+mod lookout;
 mod mail;
 mod metrics;
+mod places;
 mod ports;
 pub(crate) mod protocol;
 mod pulse;
 mod refused;
+pub(crate) mod remove;
 mod reopen;
 mod revision;
 mod rights;
 mod serve;
+mod signs;
 pub(crate) mod socket;
 mod start;
 #[cfg(test)]
 mod tests;
+mod trouble;
 mod wheel;
 mod who;
 mod words;
@@ -84,6 +94,10 @@ pub(crate) struct Args {
     /// The CPU for packets
     #[arg(long, value_name = "CPU")]
     cpu: Option<usize>,
+    /// The user that weir becomes once its ports are open [default: weir, or a number that nobody
+    /// has]
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
     /// Packets wait their turn among all other programs; without this they go first (SCHED_FIFO)
     #[arg(long)]
     polite: bool,
@@ -110,6 +124,17 @@ pub(crate) enum Via {
     Xdp,
     /// Packet sockets: they work on every interface
     Packet,
+}
+
+impl Via {
+    /// As it is said on the command line.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Via::Auto => "auto",
+            Via::Xdp => "xdp",
+            Via::Packet => "packet",
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {

@@ -62,7 +62,8 @@ impl Sides {
         side
     }
 
-    fn by_address(&self, headers: &Headers) -> Option<Side> {
+    /// The side by the addresses alone, where they tell.
+    pub(crate) fn by_address(&self, headers: &Headers) -> Option<Side> {
         let is_lan = |address: u128| {
             let address = match headers.net {
                 Net::V6 => IpAddr::V6(Ipv6Addr::from_bits(address)),

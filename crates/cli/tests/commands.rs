@@ -126,10 +126,20 @@ fn three_bad_rows_of_a_hundred_thousand_are_named_and_the_others_load() {
     folder.write("s.csv", table);
     let (status, _, err) = check(&policy);
     assert_eq!(status, 1);
-    assert!(err.contains("3 rows set aside"), "{err}");
+    assert!(err.contains("3 rows skipped"), "{err}");
+    assert_eq!(err.matches("because \"down_ceil\" cannot be \"fast\"").count(), 1, "{err}");
+    assert!(err.contains("(rows 7, 40007, 80007)"), "{err}");
+    let (_, _, err) = said(&["check".as_ref(), policy.as_os_str(), "-v".as_ref()]);
     for line in [7, 40_007, 80_007] {
-        assert!(err.contains(&format!("s.csv:{line}:")), "{err}");
+        assert!(err.contains(&format!("s.csv:{line}: skipped because")), "{err}");
     }
+    // and it is not applied by mistake
+    let missing = folder.0.join("l.sock");
+    let (status, _, err) = ask(&missing, &["apply", policy.to_str().expect("a path")]);
+    assert!(status == 1 && err.contains("--allow-skipped"), "{err}");
+    let allowed = ["apply", policy.to_str().expect("a path"), "--allow-skipped"];
+    let (status, _, err) = ask(&missing, &allowed);
+    assert!(status == 2 && err.contains("no weir runs"), "{err}");
     let packet = "tcp 10.0.0.9:1000 > 192.0.2.1:80";
     let (status, out, _) =
         said(&["explain".as_ref(), policy.as_os_str(), "-p".as_ref(), packet.as_ref()]);
@@ -427,6 +437,20 @@ fn a_change_travels_with_its_table_and_the_answer_is_told() {
     let request = &asked[0];
     assert!(request.contains("\"confirm_s\":60") && request.contains("\"comment\":\"why\""));
     assert!(request.contains(&table.replace('\n', "\\n")), "{request}");
+}
+
+#[test]
+fn status_is_1_while_something_is_wrong() {
+    for (trouble, expected) in [("[]", 0), ("[\"it is full: make room\"]", 1)] {
+        for form in [&["status"][..], &["status", "--json"]] {
+            let answer = format!("{{\"weir\":1,\"ok\":true,\"trouble\":{trouble}}}");
+            let (path, asked) = link(&format!("status-{expected}"), vec![answer.leak()]);
+            let (status, out, err) = ask(&path, form);
+            assert_eq!((status, err.as_str()), (expected, ""));
+            assert_eq!(out.contains("it is full: make room"), expected == 1, "{out}");
+            asked.join().expect("it was asked");
+        }
+    }
 }
 
 #[test]

@@ -55,6 +55,8 @@ pub struct Engine {
     pub(crate) watch: Watch,
     pub(crate) scratch: Box<Scratch>,
     layout: Arc<Layout>,
+    /// Frames that came before do not leave any more.
+    pub(crate) stale_before: Instant,
 }
 
 /// What one burst needs for a moment.
@@ -149,6 +151,7 @@ impl Engine {
                 labels: [nothing; BURST_FRAMES],
             }),
             layout: first.layout.clone(),
+            stale_before: Instant::ZERO,
         };
         engine.ledger.grow(&mut first.chunks);
         engine.conditioner.apply(&mut first.condition);
@@ -160,6 +163,12 @@ impl Engine {
             enforcer.apply(edit);
         }
         engine
+    }
+
+    /// Frames that wait now are not to leave any more: the caller has stood still, and the kernel
+    /// has carried newer ones. They are dropped when it is their turn.
+    pub fn forget_waiting(&mut self, now: Instant) {
+        self.stale_before = now;
     }
 
     /// Puts a policy into effect between two frames. The new rules and rates hold when the first

@@ -21,6 +21,8 @@ pub struct Trace {
     pub side: Side,
     /// What is wrong with it.
     pub fault: Option<Fault>,
+    /// Why it goes no further, whatever its class would be.
+    pub dropped: Option<Reason>,
     /// The class that takes it among those asked, and the rule by which; `None`: nobody's.
     pub by: Option<(u32, u32)>,
     /// The leaf, or the class that makes a leaf for it.
@@ -51,6 +53,7 @@ impl Engine {
             packet: show(bytes).to_string(),
             side,
             fault: headers.fault,
+            dropped: Reason::of(&headers),
             by,
             node,
             owner: explained.owner,
@@ -83,8 +86,8 @@ impl Trace {
         };
         let mut lines = vec![format!("port      in on {from}, out on {to}: {way}")];
         lines.push(format!("packet    {}", self.packet));
-        if self.fault == Some(Fault::Runt) {
-            lines.push(format!("dropped   {}", Reason::Runt.meaning()));
+        if let Some(reason) = self.dropped {
+            lines.push(format!("dropped   {}", reason.meaning()));
             return lines;
         }
         if let Some(fault) = self.fault {

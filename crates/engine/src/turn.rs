@@ -9,7 +9,7 @@
 //! One stage is yet to come: bond, before the port.
 
 use weir_condition::Fate;
-use weir_packet::{Burst, Fault, Frame, Headers, Label, Reason, Side, Verdict, edit};
+use weir_packet::{Burst, Frame, Headers, Label, Reason, Side, Verdict, edit};
 use weir_shape::tree::Waiting;
 use weir_units::Instant;
 
@@ -54,8 +54,10 @@ impl Engine {
                 let is_late = again.late >> at & 1 != 0;
                 self.ledger.came_again(side, label.leaf, frame.len(), is_late);
             }
-            let mut refused =
-                (self.scratch.headers[at].fault == Some(Fault::Runt)).then_some(Reason::Runt);
+            let mut refused = Reason::of(&self.scratch.headers[at]);
+            if label.kind.is_stray() {
+                refused = refused.or(Some(Reason::Fragment));
+            }
             if is_policed && refused.is_none() {
                 let link = self.trees[side.other() as usize].link();
                 let cost = link.cost(frame.len(), label.net_at);
@@ -197,11 +199,15 @@ impl Engine {
         if !self.conditioner.is_idle() {
             self.let_go(now, now);
         }
-        let Engine { pool, trees, ledger, watch, .. } = self;
+        let Engine { pool, trees, ledger, watch, stale_before, .. } = self;
         let tree = &mut trees[side as usize];
         let is_watched = watch.waits_for(side);
         tree.pop_burst(now, out.room(), |waiting| {
             let (label, bytes) = (waiting.label, waiting.frame.len());
+            if waiting.since < *stale_before {
+                ledger.let_down(label.side, label.leaf, bytes, Reason::Stale);
+                return pool.give(waiting.frame);
+            }
             ledger.sent(label.side, label.leaf, bytes, now.since(waiting.since));
             if is_watched {
                 watch.left(now, &label, waiting.since);

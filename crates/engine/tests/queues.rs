@@ -120,3 +120,20 @@ fn sum(bytes: &[u8]) -> u32 {
     }
     sum
 }
+
+#[test]
+fn after_a_standstill_only_what_came_since_leaves() {
+    let mut world = World::new("");
+    world.send(1, 0, 20);
+    world.now += Span::from_ms(500);
+    world.engine.forget_waiting(world.now);
+    world.send(2, 0, 5);
+    let left = world.run(Span::from_secs(1));
+    let from = |frame: &Vec<u8>| Headers::parse(frame).source_port;
+    assert_eq!(left.iter().map(from).collect::<Vec<_>>(), [2; 5]);
+    let report = Report::of(&world.engine, &world.plan);
+    let counted = report.rows[0].from(Side::Lan);
+    assert_eq!(counted.dropped[Reason::Stale.index()].frames, 20);
+    assert_eq!((counted.sent.frames, counted.held.frames), (5, 0));
+    assert_eq!(world.engine.pool().free(), world.engine.pool().capacity());
+}

@@ -26,8 +26,8 @@ mod xsk;
 
 pub use capture::{Capture, CaptureError, Fault, Link, PcapWriter, Record, to_ethernet};
 pub use memory::{MemoryPort, MemoryWire};
-pub use packet::PacketPort;
+pub use packet::{PacketPort, PacketSockets};
 pub use port::{OpenError, Port, PortCounters, PortState};
 pub use tap::TapPort;
 pub use umem::{FrameSize, Umem};
-pub use xsk::{XskCounters, XskError, XskPort, XskSpec};
+pub use xsk::{XskCounters, XskError, XskPort, XskSpec, bare_sockets};

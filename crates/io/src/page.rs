@@ -8,6 +8,9 @@ use std::{io, ptr};
 /// Words in a page.
 pub const WORDS: usize = 8;
 
+/// Its length stands, and so do these seals.
+const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+
 /// Shared words.
 #[derive(Debug)]
 pub struct Page {
@@ -16,13 +19,15 @@ pub struct Page {
 }
 
 impl Page {
-    /// A new page, all words zero. Its descriptor survives `exec`, so that a child can have it.
+    /// A new page, all words zero. Nobody can make it shorter, which would end with a signal who
+    /// reads it then.
     ///
     /// # Errors
     /// As the kernel says.
     pub fn new() -> io::Result<Page> {
+        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
         // SAFETY: the name is a string with its end; no other memory is touched.
-        let fd = unsafe { libc::memfd_create(c"weir".as_ptr(), 0) };
+        let fd = unsafe { libc::memfd_create(c"weir".as_ptr(), flags) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -31,6 +36,10 @@ impl Page {
         let bytes = libc::off_t::try_from(size_of::<[AtomicU64; WORDS]>()).unwrap_or(0);
         // SAFETY: plain integers about a descriptor that we own.
         if unsafe { libc::ftruncate(fd.as_raw_fd(), bytes) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: plain integers about a descriptor that we own.
+        if unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, SEALS) } < 0 {
             return Err(io::Error::last_os_error());
         }
         Page::of(fd)
@@ -48,7 +57,12 @@ impl Page {
         if unsafe { libc::fstat(fd.as_raw_fd(), &raw mut about) } < 0 {
             return Err(io::Error::last_os_error());
         }
-        // a file that is too short would kill us when it is read
+        // SAFETY: plain integers about a descriptor that we own; what has no seals says so.
+        let seals = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS) };
+        // a file that is or becomes too short would kill us when it is read
+        if seals < 0 || seals & SEALS != SEALS {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         if about.st_size != libc::off_t::try_from(bytes).unwrap_or(libc::off_t::MAX) {
             return Err(io::ErrorKind::InvalidData.into());
         }
@@ -96,6 +110,14 @@ mod tests {
         let other = Page::of(page.as_fd().try_clone_to_owned().unwrap()).unwrap();
         page.set(1, 42);
         assert_eq!((other.get(1), other.get(0), other.get(WORDS)), (42, 0, 0));
+    }
+
+    #[test]
+    fn nobody_can_cut_it_short() {
+        let page = Page::new().unwrap();
+        let file = std::fs::File::from(page.as_fd().try_clone_to_owned().unwrap());
+        assert!(file.set_len(0).is_err() && file.set_len(1 << 20).is_err());
+        assert_eq!(page.get(0), 0);
     }
 
     #[test]

@@ -106,6 +106,16 @@ impl Port {
         }
     }
 
+    /// Whether the kernel has no buffer to receive into, and the pool none to give.
+    #[must_use]
+    pub fn is_starved(&self) -> bool {
+        match self {
+            Port::Xsk(port) => port.is_starved(),
+            // what finds no buffer stays with the kernel, or is dropped and counted one by one
+            Port::Packet(_) | Port::Tap(_) | Port::Memory(_) => false,
+        }
+    }
+
     /// What to wait on for frames. `None` for memory, and for an interface that is gone.
     #[must_use]
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
@@ -184,7 +194,8 @@ impl From<XskCounters> for PortCounters {
             dropped_by_kernel: counted.ring_full + counted.fill_empty,
             no_buffer: counted.no_buffer,
             too_long: counted.dropped,
-            not_sent: counted.invalid,
+            not_sent: counted.not_sent,
+            repaired_checksums: counted.repaired_checksums,
             ..PortCounters::default()
         }
     }

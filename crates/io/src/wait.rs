@@ -111,6 +111,12 @@ pub fn be_first() -> io::Result<()> {
     process::real_time(1)
 }
 
+/// Keeps no more memory than the process uses: what a large request took goes back to the system.
+/// To be called before threads are made.
+pub fn keep_little_memory() {
+    process::keep_little();
+}
+
 /// Keeps the process's memory in RAM, what it takes later too.
 pub fn keep_memory() -> io::Result<()> {
     process::keep_memory()

@@ -1,5 +1,5 @@
-//! The Ethernet header: two MACs and a type. A type below 0x600 is the length of an 802.3 frame,
-//! whose payload we carry but do not read.
+//! The Ethernet header: two MACs and a type. A type below 0x600 is the length of an 802.3 frame:
+//! behind SNAP its packet is read, anything else is carried unread.
 
 use crate::headers::Headers;
 use crate::read::array;

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::read::offset;
-use crate::{Fault, ethernet, icmp, ipsec, sctp, tcp, udp};
+use crate::{Fault, ethernet, icmp, ipsec, sctp, tcp, udp, vlan};
 
 /// The headers of one frame. Offsets count from the frame's first byte; 0 means: there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +17,10 @@ pub struct Headers {
     pub spi: u32,
     /// Which packet a fragment is a piece of; 0 for a whole packet.
     pub fragment_id: u32,
-    /// Ethernet type behind all tags; below 0x600 the length of an 802.3 frame.
+    /// Ethernet type behind all tags and SNAP; below 0x600 the length of another 802.3 frame.
     pub ethertype: u16,
-    /// The outermost VLAN tag: priority, drop bit and number. 0 without tags.
+    /// The outermost VLAN tag that names a VLAN, or else the outermost: priority, drop bit and
+    /// number. 0 without tags.
     pub tci: u16,
     /// Where the network header (or an unknown payload) begins.
     pub net_at: u16,
@@ -130,10 +131,11 @@ impl Headers {
         }
     }
 
-    /// Number of the outermost VLAN.
+    /// Number of the outermost VLAN. Tags that name none (VLAN 0) put a frame into none, as
+    /// receivers have it.
     #[must_use]
     pub const fn vlan(&self) -> Option<u16> {
-        if self.tags == 0 { None } else { Some(self.tci & 0x0fff) }
+        vlan::number(self.tci)
     }
 
     /// The differentiated services code point.

@@ -34,7 +34,11 @@ pub(crate) fn read(headers: &mut Headers, bytes: &[u8], at: usize) -> Result<(),
     let (source, target) = (array(header, 8), array(header, 24));
     headers.source = source.copied().map_or(0, u128::from_be_bytes);
     headers.target = target.copied().map_or(0, u128::from_be_bytes);
-    let end = at + BYTES + usize::from(be16(header, 4));
+    let end = match be16(header, 4) {
+        // the length may stand in an option; Linux takes what there is if it stands nowhere
+        0 if headers.protocol == HOP_BY_HOP => bytes.len(),
+        length => at + BYTES + usize::from(length),
+    };
     let bytes = bytes.get(..end).ok_or(Fault::BadIpLength)?;
     headers.end = offset(end);
     if is_extension(headers.protocol) {

@@ -117,6 +117,7 @@ impl Kind {
     const V6: u8 = 2;
     const TCP: u8 = 4;
     const UDP: u8 = 8;
+    const STRAY: u8 = 16;
 
     const fn of(headers: &Headers) -> Kind {
         let net = match headers.net {
@@ -131,6 +132,18 @@ impl Kind {
             _ => 0,
         };
         Kind(net | transport)
+    }
+
+    /// The same of a later fragment whose class nobody knows, because the first has not come.
+    #[must_use]
+    pub const fn stray(self) -> Kind {
+        Kind(self.0 | Kind::STRAY)
+    }
+
+    /// A later fragment whose class nobody knows.
+    #[must_use]
+    pub const fn is_stray(self) -> bool {
+        self.0 & Kind::STRAY != 0
     }
 
     /// An IPv4 packet.

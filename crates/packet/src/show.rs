@@ -116,7 +116,7 @@ impl Show<'_> {
         }
         let h = &self.headers;
         if h.pppoe && h.is_ip() {
-            let at = usize::from(h.net_at) - 6;
+            let at = vlan::start(self.bytes).0 + 2;
             if let Some(&[a, b]) = self.bytes.get(at..at + 2) {
                 write!(f, " pppoe {}", u16::from_be_bytes([a, b]))?;
             }
@@ -137,6 +137,9 @@ impl Show<'_> {
             Fragment::First => write!(f, " (first fragment of {})", h.fragment_id),
             Fragment::Later => write!(f, " (later fragment of {})", h.fragment_id),
         }?;
+        if vlan::start(self.bytes).1 {
+            write!(f, " (in SNAP)")?;
+        }
         match h.fault {
             Some(fault) => write!(f, " ({fault})"),
             None => Ok(()),

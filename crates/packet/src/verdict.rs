@@ -1,6 +1,8 @@
 //! What a stage decides about a frame. A drop is a value with a reason; each reason is a row of one
 //! table, from which counters, metrics, traces and docs/drops.md take its name and its meaning.
 
+use crate::{Fault, Fragment, Headers};
+
 /// What becomes of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -29,6 +31,12 @@ pub enum Reason {
     Policed,
     /// Its leaf has sent its share of what there is.
     OverShare,
+    /// More tags or extension headers than are followed: nobody knows whose it is.
+    TooDeep,
+    /// A piece of a packet of which nobody knows yet whose it is.
+    Fragment,
+    /// It has waited through a standstill of weir, and newer ones have passed by.
+    Stale,
 }
 
 /// Every reason with its name and its meaning, in the order of their counters.
@@ -40,15 +48,37 @@ const TABLE: [(Reason, &str, &str); Reason::COUNT] = [
     (Reason::NoSession, "no-session", "its class has as many sessions as it lets in"),
     (Reason::Policed, "policed", "it is beyond what its class is policed to"),
     (Reason::OverShare, "over-share", "it is beyond its share, and its class has no queue"),
+    (Reason::TooDeep, "too-deep", "it has more VLAN tags or extension headers than weir follows"),
+    (
+        Reason::Fragment,
+        "fragment",
+        "the piece of a packet that says whose it is has not come, or is cut",
+    ),
+    (Reason::Stale, "stale", "it waited while weir stood still, and newer frames passed by"),
 ];
 
 impl Reason {
     /// How many reasons there are.
-    pub const COUNT: usize = 7;
+    pub const COUNT: usize = 10;
 
     /// All reasons in the order of their counters.
     pub fn all() -> impl Iterator<Item = Reason> {
         TABLE.iter().map(|(reason, ..)| *reason)
+    }
+
+    /// Why a frame with these headers goes no further, whatever its class would be: nobody can say
+    /// which one that is, and its receiver may find more in it than weir does (docs/drops.md).
+    #[inline]
+    #[must_use]
+    pub fn of(headers: &Headers) -> Option<Reason> {
+        // a first fragment says whose all of them are (RFC 1858 and RFC 7112)
+        let is_first = headers.fragment == Fragment::First;
+        match headers.fault? {
+            Fault::Runt => Some(Reason::Runt),
+            Fault::TooManyTags | Fault::TooManyExtensions => Some(Reason::TooDeep),
+            _ if is_first => Some(Reason::Fragment),
+            _ => None,
+        }
     }
 
     /// Its place among the counters.

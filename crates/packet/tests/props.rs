@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use proptest::prelude::*;
 use weir_packet::tcp::Tcp;
 use weir_packet::{Build, Fragment, Headers, Net, checksum, edit, show};
+use weir_units::limits::VLAN_TAGS;
 
 /// What a test says of a frame, to compare with what is read from it.
 #[derive(Clone, Debug)]
@@ -192,7 +193,8 @@ proptest! {
         prop_assert_eq!(headers.net == Net::V4, said.source.is_ipv4());
         prop_assert_eq!((headers.dscp(), headers.ecn()), (said.dscp, said.ecn));
         prop_assert_eq!(usize::from(headers.tags), said.tags.len());
-        prop_assert_eq!(headers.tci, said.tags.first().copied().unwrap_or(0));
+        let names_a_vlan = said.tags.iter().find(|tag| **tag & 0x0fff != 0);
+        prop_assert_eq!(headers.tci, names_a_vlan.or(said.tags.first()).copied().unwrap_or(0));
         prop_assert_eq!(headers.pppoe, said.pppoe.is_some());
         let has_ah = said.v6_extensions.iter().any(|(number, _)| *number == 51);
         prop_assert_eq!(headers.ah, has_ah && said.source.is_ipv6());
@@ -205,6 +207,44 @@ proptest! {
         let protocol = if v6_icmp { 58 } else { PROTOCOLS[usize::from(said.kind)] };
         prop_assert_eq!(headers.protocol, protocol);
         oracle::agree(&bytes)?;
+    }
+
+    #[test]
+    fn what_is_wrapped_is_read_as_if_it_were_not(
+        said in said(),
+        layers in prop::collection::vec(0usize..5, 0..=VLAN_TAGS),
+    ) {
+        let plain = Said { tags: vec![], ..said }.build().to_vec();
+        let bare = Headers::parse(&plain);
+        oracle::agree(&plain)?;
+        let mut wrapped = plain[..12].to_vec();
+        let mut tags = 0;
+        for layer in &layers {
+            match layer {
+                0 => wrapped.extend([0x81, 0x00, 0x00, 0x00]),
+                1 => wrapped.extend([0x88, 0xa8, 0xe0, 0x00]),
+                2 => wrapped.extend([0x91, 0x00, 0x00, 0x00]),
+                3 => wrapped.extend([0x05, 0xdc, 0xaa, 0xaa, 0x03, 0, 0, 0]),
+                _ => wrapped.extend([0x00, 0x00, 0xaa, 0xaa, 0x03, 0, 0, 0xf8]),
+            }
+            tags += u8::from(*layer < 3);
+        }
+        let moved = u16::try_from(wrapped.len() - 12).unwrap();
+        wrapped.extend(&plain[12..]);
+        let headers = Headers::parse(&wrapped);
+        let shift = |at: u16| if at == 0 { 0 } else { at + moved };
+        let expected = Headers {
+            tags,
+            tci: headers.tci,
+            net_at: shift(bare.net_at),
+            transport_at: shift(bare.transport_at),
+            payload_at: shift(bare.payload_at),
+            end: shift(bare.end),
+            ..bare
+        };
+        prop_assert_eq!(headers, expected);
+        prop_assert_eq!(headers.vlan(), None);
+        touch(&wrapped);
     }
 
     #[test]

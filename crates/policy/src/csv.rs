@@ -4,12 +4,16 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use weir_units::limits;
+
 /// The fields of a row with their places; why not, when the row cannot be read.
 pub(crate) type Fields<'t> = Result<Vec<(Cow<'t, str>, Range<usize>)>, &'static str>;
 
-/// One row: its bytes' place in the file and its fields.
+/// One row: its bytes' place in the file, the line it starts at, and its fields.
 pub(crate) struct Row<'t> {
     pub(crate) place: Range<usize>,
+    /// From 1.
+    pub(crate) line: u32,
     pub(crate) fields: Fields<'t>,
 }
 
@@ -19,6 +23,7 @@ pub(crate) fn rows(bytes: &[u8]) -> impl Iterator<Item = Row<'_>> {
     // spreadsheets like to put a byte order mark in front
     let mut at = if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
     let mut width = None;
+    let mut number: u32 = 1;
     std::iter::from_fn(move || {
         while at < bytes.len() {
             let start = at;
@@ -26,10 +31,18 @@ pub(crate) fn rows(bytes: &[u8]) -> impl Iterator<Item = Row<'_>> {
             let line = bytes[start..first].trim_ascii();
             if line.is_empty() || line[0] == b'#' {
                 at = first + 1;
+                number = number.saturating_add(1);
                 continue;
             }
-            let (row, end) = row(bytes, start, first, width);
+            let (mut row, end) = row(bytes, start, first, width);
             at = end + 1;
+            row.line = number;
+            let lines = match end {
+                // most rows are one line, and need no count
+                _ if end == first => 1,
+                _ => bytes[start..end].iter().filter(|&&b| b == b'\n').count() + 1,
+            };
+            number = number.saturating_add(u32::try_from(lines).unwrap_or(u32::MAX));
             let count = row.fields.as_ref().map_or(0, Vec::len);
             width.get_or_insert(count);
             return Some(row);
@@ -43,14 +56,18 @@ pub(crate) fn rows(bytes: &[u8]) -> impl Iterator<Item = Row<'_>> {
 fn row(bytes: &[u8], start: usize, first: usize, width: Option<usize>) -> (Row<'_>, usize) {
     let read = |end: usize| {
         let place = start..end - usize::from(bytes[..end].ends_with(b"\r"));
-        Row { fields: fields(bytes, place.clone()), place }
+        Row { fields: fields(bytes, place.clone()), place, line: 0 }
     };
     let fits = |row: &Row<'_>| {
         row.fields.as_ref().is_ok_and(|f| width.is_none_or(|width| width == f.len()))
     };
     if let Some(end) = row_end(bytes, start).filter(|&end| end != first) {
         let several = read(end);
-        if fits(&several) {
+        // a line in there that has all the fields of a row is one that a stray quote would swallow
+        let mut behind = bytes[first + 1..end].split(|&byte| byte == b'\n');
+        let swallows =
+            behind.any(|line| width.is_some_and(|width| by_commas(line).count() >= width));
+        if fits(&several) && !swallows {
             return (several, end);
         }
     }
@@ -64,14 +81,19 @@ fn line_end(bytes: &[u8], from: usize) -> usize {
 /// Bytes within which quotes that hold line ends must close.
 const LONGEST: usize = 4_096;
 
+/// Line ends that quotes may hold. Where each line opens a quote, each looks this far.
+const HELD: usize = 16;
+
 /// The first line feed outside quotes; a quote opens only at the start of a field. None when quotes
 /// do not close.
 fn row_end(bytes: &[u8], start: usize) -> Option<usize> {
-    let (mut quoted, mut opens) = (false, true);
+    let (mut quoted, mut opens, mut held) = (false, true, 0);
     for (at, &byte) in bytes.iter().enumerate().skip(start) {
         match byte {
             b'\n' if !quoted => return Some(at),
             _ if quoted && at - start > LONGEST => return None,
+            b'\n' if held == HELD => return None,
+            b'\n' => held += 1,
             b'"' if quoted => {
                 // a doubled quote closes and opens again
                 (quoted, opens) = (false, true);
@@ -85,12 +107,30 @@ fn row_end(bytes: &[u8], start: usize) -> Option<usize> {
     (!quoted).then_some(bytes.len())
 }
 
+/// The fields of a row that cannot be read, as its commas alone divide them: enough to find out
+/// whose row it was.
+pub(crate) fn anyhow<'t>(bytes: &'t [u8], row: &Row<'_>) -> Vec<Cow<'t, str>> {
+    let line = bytes.get(row.place.clone()).unwrap_or_default();
+    let fields = by_commas(line).take(limits::SUBSCRIBER_FIELDS);
+    fields.map(|field| String::from_utf8_lossy(field.trim_ascii())).collect()
+}
+
+fn by_commas(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|&byte| byte == b',')
+}
+
 fn fields(bytes: &[u8], row: Range<usize>) -> Fields<'_> {
+    if row.len() > limits::SUBSCRIBER_ROW_BYTES {
+        return Err("it is longer than a row may be");
+    }
     let text = std::str::from_utf8(&bytes[row.clone()]).map_err(|_| "it is not text (UTF-8)")?;
     let mut fields = Vec::with_capacity(8);
     let mut rest = text;
     loop {
         let at = row.start + (text.len() - rest.len());
+        if fields.len() == limits::SUBSCRIBER_FIELDS {
+            return Err("it has more fields than a row may have");
+        }
         let (field, length, more) = field(rest)?;
         fields.push((field, at..at + length));
         if !more {
@@ -138,9 +178,9 @@ mod tests {
 
     #[test]
     fn quotes_hold_commas_quotes_and_line_ends() {
-        let rows = read(b"a,\"b,\"\"c\"\"\",d\r\n# no row\n\n\"x\ny\",,\n");
+        let rows = read(b"a,\"b,\"\"c\"\"\",d\r\n# no row\n\nw,\"x\ny\",\n");
         assert_eq!(rows[0].as_ref().unwrap(), &["a", "b,\"c\"", "d"]);
-        assert_eq!(rows[1].as_ref().unwrap(), &["x\ny", "", ""]);
+        assert_eq!(rows[1].as_ref().unwrap(), &["w", "x\ny", ""]);
         assert_eq!(rows.len(), 2);
     }
 
@@ -152,6 +192,10 @@ mod tests {
             rows.iter().filter_map(|r| r.as_ref().ok()).map(|r| r[0].clone()).collect();
         assert_eq!(good, ["a", "2", "3", "4", "5", "7", "9"]);
         assert_eq!(rows.len(), 9);
+        // nor does one that is closed by the stray quote of a later row swallow those between
+        let rows = read(b"a,b\n1,\"x\n2,y\n3,z\",\n4,w\n");
+        let good: Vec<_> = rows.iter().filter_map(|r| r.as_ref().ok()).map(|r| &r[0]).collect();
+        assert_eq!(good, ["a", "2", "3", "4"], "{rows:?}");
         // what would be one row by its quotes has not the fields of one
         let rows = read(b"a,b\n1,\"x\n2,y\n3,\",z\n");
         assert_eq!(rows.iter().filter(|r| r.is_ok()).count(), 2, "{rows:?}");

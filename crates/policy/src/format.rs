@@ -110,7 +110,8 @@ fn list(array: &mut toml_edit::Array) {
 }
 
 fn shortest(name: &str, text: &str) -> String {
-    let rates = ["rate", "ceil", "down", "up", "min", "max", "peak", "weight", "burst", "limit"];
+    let rates =
+        ["rate", "ceil", "rest", "down", "up", "min", "max", "peak", "weight", "burst", "limit"];
     let times = ["age", "target", "interval", "burst", "limit"];
     if rates.contains(&name)
         && let Ok(rate) = text.parse::<Rate>()

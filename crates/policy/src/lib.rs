@@ -8,7 +8,9 @@ mod class;
 mod csv;
 mod diff;
 mod each;
+mod entrance;
 mod format;
+mod held;
 mod leaf;
 mod link;
 mod matching;
@@ -21,10 +23,13 @@ mod problem;
 mod reach;
 pub mod reader;
 mod resolve;
+mod rest;
 pub mod say;
 mod silent;
+mod skipped;
 mod source;
 mod subscribers;
+mod tokens;
 mod tree;
 mod weights;
 
@@ -34,6 +39,7 @@ pub use class::{Class, Enforce, PRIORITY, Priority, Weight};
 pub use diff::{Change, diff};
 pub use each::{By, Each, Known, Unknown};
 pub use format::format;
+pub use held::held_rows;
 pub use leaf::{
     Aqm, AqmKind, LeafWords, Limit, Mark, Mss, Next, Queue, Session, Tcp, TcpClock, TcpLoss,
     TcpRate,
@@ -43,7 +49,9 @@ pub use matching::{From, Match, Raw, Toward, When};
 pub use nearest::instead;
 pub use plan::Plan;
 pub use police::Police;
-pub use policy::{Load, Policy, Reading, read};
+pub use policy::{Load, Policy, Reading, read, read_over};
 pub use problem::{At, Place, Problem, Problems, Severity};
+pub use rest::Rest;
+pub use skipped::{Rows, Skipped, SkippedRows};
 pub use source::Source;
 pub use subscribers::{Subscriber, Subscribers};

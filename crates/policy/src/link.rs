@@ -9,6 +9,7 @@ use crate::class::{ENFORCE, Enforce};
 use crate::leaf::{self, LeafWords};
 use crate::problem::{At, Place, Problems};
 use crate::reader::{Entry, Table};
+use crate::rest::{self, Rest};
 use crate::silent;
 
 /// A link as the operator wrote it.
@@ -34,6 +35,8 @@ pub struct Link {
     pub counts: Counts,
     /// Bytes a frame costs beyond what `counts` says.
     pub overhead: i16,
+    /// The ceiling of what belongs to nobody.
+    pub rest: Both<Option<At<Rest>>>,
     /// Who holds the classes to their rates.
     pub enforce: Enforce,
     /// What its leaves do that do not say it themselves.
@@ -69,7 +72,8 @@ pub const COUNTS: [(&str, Counts); 6] = [
     ("ptm", Counts::Ptm),
 ];
 
-const WORDS: [&str; 8] = ["lan", "wan", "down", "up", "counts", "overhead", "margin", "enforce"];
+const WORDS: [&str; 9] =
+    ["lan", "wan", "down", "up", "counts", "overhead", "margin", "rest", "enforce"];
 
 /// All words of a link, in the order `weir fmt` gives them.
 pub(crate) fn words() -> Vec<&'static str> {
@@ -100,6 +104,7 @@ pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Opt
     let counts = table.take("counts").and_then(|e| e.word("counts", &COUNTS, problems));
     let overhead = table.take("overhead").and_then(|e| overhead(e, problems));
     let (margin, finds_down) = margin(table.take("margin"), problems);
+    let rest = rest::read(table.take("rest"), problems);
     let enforce = table.take("enforce").and_then(|e| e.word("enforce", &ENFORCE, problems));
     let said = silent::said(&table);
     let leaf = leaf::read_of_link(&mut table, problems);
@@ -118,6 +123,7 @@ pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Opt
         finds_down,
         counts: counts.unwrap_or(Counts::Ethernet),
         overhead: overhead.unwrap_or(0),
+        rest,
         enforce: enforce.unwrap_or(Enforce::Auto),
         leaf,
         said,
@@ -137,6 +143,7 @@ pub(crate) fn placeholder() -> Link {
         finds_down: false,
         counts: Counts::Ethernet,
         overhead: 0,
+        rest: Both { down: None, up: None },
         enforce: Enforce::Auto,
         leaf: LeafWords::default(),
         said: Vec::new(),

@@ -78,8 +78,9 @@ pub enum Kind {
     Interior,
     /// Frames wait here.
     Leaf,
-    /// It makes leaves at run time.
-    Each(EachPlan),
+    /// It makes leaves at run time. Boxed, because a plan may have a million nodes, and few of them
+    /// are this.
+    Each(Box<EachPlan>),
 }
 
 /// How much a node may have in one direction.

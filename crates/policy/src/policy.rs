@@ -1,20 +1,21 @@
 //! Reads a whole policy: every word, every problem, and one Plan per link.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use toml::de::DeTable;
 use weir_units::limits;
 
 use crate::addresses::{Groups, groups_of};
 use crate::class::{self, Class};
+use crate::held::{Before, Held, Want};
 use crate::link::{self, Link};
 use crate::plan::Plan;
 use crate::problem::{Place, Problem, Problems, Severity};
 use crate::reader::{Entry, Table};
 use crate::source::{Lines, Source};
-use crate::subscribers::{self, Subscribers};
+use crate::subscribers::{self, Subscriber, Subscribers};
 use crate::tree::{Tree, by_path};
-use crate::{reach, resolve, silent};
+use crate::{entrance, reach, resolve, silent, tokens};
 
 /// A policy in the operator's words.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +33,8 @@ pub struct Policy {
 /// Everything that reading a policy gave.
 #[derive(Debug)]
 pub struct Reading {
-    /// The files: the policy, then its table of subscribers.
+    /// The files: the policy, then its table of subscribers, then the rows of an earlier table that
+    /// hold because theirs were skipped.
     pub sources: Vec<Source>,
     /// The words.
     pub policy: Policy,
@@ -46,7 +48,7 @@ impl Reading {
     /// Whether something is at fault (warnings and notes are not faults).
     #[must_use]
     pub fn is_at_fault(&self) -> bool {
-        self.problems.iter().any(|p| matches!(p.severity, Severity::Error | Severity::Aside))
+        self.problems.iter().any(|p| matches!(p.severity, Severity::Error | Severity::Skipped))
     }
 
     /// `file:line:column` of a place.
@@ -67,42 +69,88 @@ pub type Load<'l> = dyn FnMut(&str) -> Result<Source, String> + 'l;
 /// # Errors
 /// The file is not text; the offset of the first byte that is not.
 pub fn read(source: Source, load: &mut Load<'_>) -> Result<Reading, usize> {
+    read_over(source, load, &[])
+}
+
+/// The same; a subscriber whose row has a mistake keeps the row that is among those `before`.
+///
+/// # Errors
+/// The file is not text; the offset of the first byte that is not.
+pub fn read_over(
+    source: Source,
+    load: &mut Load<'_>,
+    before: &[Subscriber],
+) -> Result<Reading, usize> {
     let mut problems = Problems::default();
     let mut sources = vec![source];
     let (mut policy, top) = {
         let text = sources[0].text()?;
+        if !tokens::are_few(text, &mut problems) {
+            let (policy, plans) = (Policy::default(), Vec::new());
+            return Ok(Reading { sources, policy, plans, problems: problems.into_list() });
+        }
         let (document, errors) = DeTable::parse_recoverable(text);
         syntax(&errors, text, &mut problems);
         words(document.get_ref(), text, &mut problems)
     };
     let tree = Tree::new(&policy.classes, &policy.links, &mut problems);
+    let before = Before::new(before);
+    let mut held = Held::default();
     if let Some(table) = &mut policy.subscribers {
-        sources.extend(rows(table, &policy.classes, load, &mut problems));
+        sources.extend(rows(table, &policy.classes, load, (&before, &mut held), &mut problems));
     }
     if policy.links.is_empty() && top {
         let help = "add [link.office] with lan, wan, down and up";
         problems.error(Place::default(), "the policy has no link", help);
     }
-    let mut plans = Vec::new();
-    let stand_in = policy.links.is_empty().then(link::placeholder);
-    for link in policy.links.iter().chain(&stand_in) {
-        let plan = resolve::resolve(&policy, &tree, link, &mut problems);
-        resolve::check_size(&plan, link.place, &mut problems);
-        reach::check(&plan, &policy, &sources[0], &mut problems);
-        silent::check(&plan, &policy, &mut problems);
-        plans.push(plan);
-    }
-    if let Some(table) = &mut policy.subscribers {
-        // rows that no class has room for
-        let aside = problems.set_aside();
-        let before = table.rows.len();
-        table.rows.retain(|row| !aside.contains(&row.place));
-        table.aside += before - table.rows.len();
+    let mark = problems.mark();
+    let mut plans = plans(&policy, &tree, &sources[0], &mut problems);
+    if fit(&mut policy, &before, &mut held, &mut problems) {
+        problems.forget_since(mark);
+        plans = self::plans(&policy, &tree, &sources[0], &mut problems);
+        fit(&mut policy, &Before::new(&[]), &mut held, &mut problems);
     }
     if problems.has_errors() || policy.links.is_empty() {
         plans.clear();
     }
+    if let Some(table) = &mut policy.subscribers {
+        table.skipped = problems.skipped.clone();
+        sources.extend(held.into_source().filter(|_| sources.len() == 2));
+    }
     Ok(Reading { sources, policy, plans, problems: problems.into_list() })
+}
+
+/// Makes the plan of each link.
+fn plans(policy: &Policy, tree: &Tree, source: &Source, problems: &mut Problems) -> Vec<Plan> {
+    let stand_in = policy.links.is_empty().then(link::placeholder);
+    let links = policy.links.iter().chain(&stand_in);
+    let one = |link| {
+        let plan = resolve::resolve(policy, tree, link, problems);
+        resolve::check_size(&plan, link.place, problems);
+        reach::check(&plan, policy, source, problems);
+        silent::check(&plan, policy, problems);
+        entrance::check(&plan, problems);
+        plan
+    };
+    links.map(one).collect()
+}
+
+/// Takes out the rows that no class has room for. Returns whether earlier rows hold in their place,
+/// which need a plan of their own.
+fn fit(policy: &mut Policy, before: &Before<'_>, held: &mut Held, problems: &mut Problems) -> bool {
+    let Some(table) = &mut policy.subscribers else { return false };
+    let unfit = std::mem::take(&mut problems.unfit);
+    if unfit.is_empty() {
+        return false;
+    }
+    held.let_go(&unfit, problems);
+    let rows = table.rows.iter().filter(|row| unfit.contains(&row.place) && row.place.file == 1);
+    let skips: BTreeMap<Place, usize> =
+        problems.skipped.all().zip(0..).map(|((row, ..), at)| (row.place, at)).collect();
+    let wants: Vec<Want> =
+        rows.filter_map(|row| Some(Want::of(row, *skips.get(&row.place)?))).collect();
+    table.rows.retain(|row| !unfit.contains(&row.place));
+    held.hold(table, before, &wants, &by_path(&policy.classes), problems)
 }
 
 /// Reads the rows of the table of subscribers; returns their file. When nobody knows where they are
@@ -111,10 +159,11 @@ fn rows(
     table: &mut Subscribers,
     classes: &[Class],
     load: &mut Load<'_>,
+    (before, held): (&Before<'_>, &mut Held),
     problems: &mut Problems,
 ) -> Option<Source> {
     let known = by_path(classes);
-    let under = table.under.as_ref().map_or("", |u| u.value.trim_end_matches('/'));
+    let under = table.under();
     let hangs = under.is_empty() || known.contains_key(under);
     if let (false, Some(under)) = (hangs, &table.under) {
         let what = format!("there is no class \"{}\"", under.value);
@@ -134,7 +183,8 @@ fn rows(
         }
     };
     if hangs {
-        subscribers::read_rows(table, &source, 1, &known, problems);
+        let wants = subscribers::read_rows(table, &source, 1, &known, problems);
+        held.hold(table, before, &wants, &known, problems);
     }
     hidden_subscribers(table, classes, problems);
     Some(source)
@@ -186,6 +236,9 @@ fn syntax(errors: &[toml::de::Error], text: &str, problems: &mut Problems) {
         if !said.insert(lines.line(span.start)) {
             continue;
         }
+        if problems.is_full() {
+            break;
+        }
         let message = error.message();
         let help = if message.contains("quoted") {
             "put the text in double quotes"
@@ -202,7 +255,7 @@ fn syntax(errors: &[toml::de::Error], text: &str, problems: &mut Problems) {
 
 /// A class with rules above a subscriber would be a second condition that nobody wrote in the row.
 fn hidden_subscribers(table: &Subscribers, classes: &[Class], problems: &mut Problems) {
-    let under = table.under.as_ref().map_or("", |u| u.value.trim_end_matches('/'));
+    let under = table.under();
     for class in classes {
         let inside = class.path.strip_prefix(under).is_some_and(|rest| rest.starts_with('/'));
         if inside && !class.matches.is_empty() {

@@ -5,13 +5,17 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 
+use weir_units::limits;
+
+use crate::skipped::{Rows, SkippedRows};
+
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The policy cannot be used.
     Error,
-    /// One entry is wrong and was set aside; the others count.
-    Aside,
+    /// Rows of the table of subscribers are wrong and were skipped; the others count.
+    Skipped,
     /// It works, but probably not as meant.
     Warning,
     /// Worth knowing.
@@ -22,7 +26,7 @@ impl fmt::Display for Severity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Severity::Error => "error",
-            Severity::Aside => "set aside",
+            Severity::Skipped => "skipped",
             Severity::Warning => "warning",
             Severity::Note => "note",
         })
@@ -75,12 +79,20 @@ pub struct Problem {
     pub what: String,
     /// How to cure it; may be empty.
     pub help: String,
+    /// The rows of the table of subscribers that it is about.
+    pub rows: Option<Rows>,
 }
 
 /// The problems found so far.
 #[derive(Debug, Default)]
 pub struct Problems {
     list: Vec<Problem>,
+    pub(crate) skipped: SkippedRows,
+    /// Where rows stand that do not fit below their class; held ones are among them.
+    pub(crate) unfit: BTreeSet<Place>,
+    /// How many errors were found, and how many others: each kind up to the bound is kept, so that
+    /// notes do not hide errors.
+    found: [usize; 2],
 }
 
 impl Problems {
@@ -102,7 +114,29 @@ impl Problems {
         what: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.list.push(Problem { severity, place, what: what.into(), help: help.into() });
+        let found = &mut self.found[usize::from(severity != Severity::Error)];
+        *found += 1;
+        if *found > limits::PROBLEMS_KEPT {
+            return;
+        }
+        let (what, help) = (what.into(), help.into());
+        self.list.push(Problem { severity, place, what, help, rows: None });
+    }
+
+    /// Whether so many errors were found that it is no use to look for more.
+    pub fn is_full(&self) -> bool {
+        self.found[0] >= limits::PROBLEMS_KEPT
+    }
+
+    /// How many there are now, to come back to.
+    pub(crate) fn mark(&self) -> (usize, [usize; 2]) {
+        (self.list.len(), self.found)
+    }
+
+    /// Forgets what was found since.
+    pub(crate) fn forget_since(&mut self, (kept, found): (usize, [usize; 2])) {
+        self.list.truncate(kept);
+        self.found = found;
     }
 
     /// Whether there is an error among them.
@@ -110,14 +144,18 @@ impl Problems {
         self.list.iter().any(|p| p.severity == Severity::Error)
     }
 
-    /// The places of what was set aside.
-    pub fn set_aside(&self) -> BTreeSet<Place> {
-        let aside = self.list.iter().filter(|p| p.severity == Severity::Aside);
-        aside.map(|p| p.place).collect()
-    }
-
     /// All of them in the order of their places, the same one only once.
     pub fn into_list(mut self) -> Vec<Problem> {
+        let kinds = [(Severity::Error, "errors"), (Severity::Note, "warnings and notes")];
+        for (found, (severity, name)) in self.found.into_iter().zip(kinds) {
+            let more = found.saturating_sub(limits::PROBLEMS_KEPT);
+            if more > 0 {
+                let what = format!("{more} more {name} were found and are not listed");
+                let (place, help) = (Place::default(), "correct the others first".to_owned());
+                self.list.push(Problem { severity, place, what, help, rows: None });
+            }
+        }
+        self.list.extend(self.skipped.problems());
         self.list.sort_by(|a, b| {
             (a.place.file, a.place.start, a.severity, &a.what).cmp(&(
                 b.place.file,
@@ -128,5 +166,29 @@ impl Problems {
         });
         self.list.dedup();
         self.list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_notes_neither_hide_an_error_nor_become_one() {
+        let place = |at: usize| Place::of(&(at..at));
+        let mut problems = Problems::default();
+        for at in 0..2 * limits::PROBLEMS_KEPT {
+            problems.add(Severity::Note, place(at), "it is so", "");
+        }
+        assert!(!problems.has_errors() && !problems.is_full());
+        let mark = problems.mark();
+        problems.error(place(0), "it is wrong", "");
+        assert!(problems.has_errors());
+        problems.forget_since(mark);
+        assert!(!problems.has_errors());
+        let list = problems.into_list();
+        assert_eq!(list.len(), limits::PROBLEMS_KEPT + 1);
+        assert!(list.iter().all(|problem| problem.severity == Severity::Note));
+        assert!(list.iter().any(|problem| problem.what.starts_with("10000 more warnings and")));
     }
 }

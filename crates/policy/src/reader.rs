@@ -66,6 +66,9 @@ impl<'t> Table<'t> {
     /// Reports the words that nobody asked for.
     pub fn finish(self, known: &[&str], problems: &mut Problems) {
         for (key, entry, asked) in self.entries {
+            if problems.is_full() {
+                return;
+            }
             if !asked {
                 let what = format!("{} does not know the word \"{key}\"", self.what);
                 problems.error(entry.key, what, instead(key, known.iter().copied()));

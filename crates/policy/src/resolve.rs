@@ -20,6 +20,7 @@ use crate::link::Link;
 use crate::plan::{Asked, Kind, Node, NodeId, Plan, Rule, Shares, Target};
 use crate::policy::Policy;
 use crate::problem::{Place, Problems};
+use crate::rest::Rest;
 use crate::subscribers::Subscriber;
 use crate::tree::Tree;
 use crate::weights;
@@ -28,6 +29,9 @@ use sums::{Owner, Promise};
 
 /// Makes the plan of one link; problems tell what is wrong with it.
 pub(crate) fn resolve(policy: &Policy, tree: &Tree, link: &Link, problems: &mut Problems) -> Plan {
+    let rows = policy.subscribers.as_ref().map_or(0, |table| table.rows.len());
+    // the link, its rest, and what classes with rules of their own need
+    let nodes = rows + 2 * policy.classes.len() + 2;
     let mut build = Build {
         policy,
         tree,
@@ -41,7 +45,7 @@ pub(crate) fn resolve(policy: &Policy, tree: &Tree, link: &Link, problems: &mut 
             counts: link.counts,
             overhead: link.overhead,
             finds_down: link.finds_down,
-            nodes: Vec::new(),
+            nodes: Vec::with_capacity(nodes),
             words: Vec::new(),
             asked: Vec::new(),
             subscribers: Vec::new(),
@@ -114,7 +118,7 @@ impl<'a> Build<'a> {
         }
         self.check_weights(&self.tree.top);
         promised = sums::add(promised, self.rows("", &above));
-        self.plan.rest = self.spare("/(rest)", &above, self.link.place);
+        self.plan.rest = self.rest("", &above, self.link.place);
         let owner = Owner {
             name: format!("link \"{}\"", self.link.name),
             place: Both::same(self.link.place),
@@ -214,7 +218,7 @@ impl<'a> Build<'a> {
                 self.problems.warning(class.place, what, help);
             }
             if own {
-                Target::Leaf(self.spare(&format!("{}/(rest)", class.path), above, class.place))
+                Target::Leaf(self.rest(&class.path, above, class.place))
             } else {
                 Target::Leaf(above.id)
             }
@@ -248,6 +252,24 @@ impl<'a> Build<'a> {
             let what = format!("\"{}\" makes leaves for frames, but says no \"match\"", class.path);
             self.problems.error(each.place, what, "add match = [\"any\"] or name its addresses");
         }
+    }
+
+    /// The leaf for what nothing below a class takes. Where that may be a host that the table of
+    /// subscribers does not know, it has the ceiling that the link says.
+    fn rest(&mut self, path: &str, above: &Above, place: Place) -> NodeId {
+        let id = self.spare(&format!("{path}/(rest)"), above, place);
+        let table = self.policy.subscribers.as_ref();
+        if path.is_empty() || table.is_some_and(|table| table.is_below(path)) {
+            let line = self.plan.nodes[0].shares;
+            let said = self.link.rest.map(|said| Rest::or_default(said, table.is_some()));
+            let ceil = said.zip(line.zip(above.ceil));
+            let node = &mut self.plan.nodes[id as usize];
+            node.shares = node.shares.zip(ceil).map(|(shares, (rest, (line, above)))| Shares {
+                ceil: rest.of(line.ceil, above),
+                ..shares
+            });
+        }
+        id
     }
 
     /// A leaf that nobody wrote but that is needed, with no promise and its parent's ceiling.

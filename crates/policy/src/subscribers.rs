@@ -1,18 +1,21 @@
-//! `[subscribers]`: a table of customers, one leaf each. A bad row is named and set aside; the
-//! others count.
+//! `[subscribers]`: a table of customers, one leaf each. A row with a mistake is named and skipped;
+//! the others count.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use weir_units::{Prefix, Rate};
+use weir_units::{Prefix, Rate, limits};
 
 use crate::amount::Both;
 use crate::class::is_segment;
-use crate::csv::{Row, rows};
+use crate::csv::{Row, anyhow, rows};
+use crate::held::Want;
 use crate::nearest::instead;
-use crate::problem::{At, Place, Problems, Severity};
+use crate::problem::{At, Place, Problems};
 use crate::reader::Entry;
-use crate::source::{Lines, Source};
+use crate::skipped::SkippedRows;
+use crate::source::Source;
 
 /// Where the table is and where its leaves hang.
 #[derive(Clone, Debug)]
@@ -23,10 +26,22 @@ pub struct Subscribers {
     pub under: Option<At<String>>,
     /// Whether the rows could be read at all.
     pub known: bool,
-    /// The good rows.
+    /// The good rows, and those that were good before.
     pub rows: Vec<Subscriber>,
-    /// How many rows were set aside.
-    pub aside: usize,
+    /// The rows that were skipped.
+    pub skipped: SkippedRows,
+}
+
+impl Subscribers {
+    /// The class that the table hangs under; empty for the link.
+    pub(crate) fn under(&self) -> &str {
+        self.under.as_ref().map_or("", |under| under.value.trim_end_matches('/'))
+    }
+
+    /// Whether the table hangs under the class with this path, or further below it.
+    pub(crate) fn is_below(&self, path: &str) -> bool {
+        self.under().strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
 }
 
 /// One customer.
@@ -46,6 +61,8 @@ pub struct Subscriber {
     pub ceil: Both<Option<Rate>>,
     /// The row.
     pub place: Place,
+    /// The line that it starts at, from 1.
+    pub line: u32,
 }
 
 pub(crate) const COLUMNS: [&str; 8] =
@@ -65,39 +82,65 @@ pub(crate) fn read(entry: Entry<'_>, problems: &mut Problems) -> Option<Subscrib
     let file = file.and_then(|e| text(e, "file", "a file's name", problems));
     let under = table.take("under").and_then(|e| text(e, "under", "a class's path", problems));
     table.finish(&["file", "under"], problems);
-    Some(Subscribers { file: file?, under, known: false, rows: Vec::new(), aside: 0 })
+    Some(Subscribers {
+        file: file?,
+        under,
+        known: false,
+        rows: Vec::new(),
+        skipped: SkippedRows::default(),
+    })
 }
 
-/// Reads the table itself; `known` tells whether a path is a class.
+/// Reads the table itself; `known` tells whether a path is a class. Returns what is known of the
+/// subscribers whose rows were skipped.
 pub(crate) fn read_rows(
     into: &mut Subscribers,
     source: &Source,
     number: u16,
     classes: &BTreeMap<&str, usize>,
     problems: &mut Problems,
-) {
+) -> Vec<Want> {
     let mut rows = rows(source.bytes());
-    let under = into.under.as_ref().map_or("", |u| u.value.trim_end_matches('/')).to_owned();
+    let under = into.under().to_owned();
     let Some(columns) = rows.next().and_then(|row| Columns::read(&row, number, problems)) else {
         if source.bytes().trim_ascii().is_empty() {
             let help = format!("its first line names the columns: {}", COLUMNS.join(","));
             problems.error(Place::in_file(number, &(0..0)), "the table is empty", help);
         }
-        return;
+        return Vec::new();
     };
     into.known = true;
-    let mut reader = Reader { columns, number, under, classes, problems };
-    for row in rows {
+    let reader = Reader { columns, number, under, classes: Some(classes) };
+    let mut wants = Vec::new();
+    for (row, count) in rows.zip(0..) {
+        if count == limits::CLASSES {
+            let what = format!("the table has more than {count} rows");
+            let help = "split the link over several boxes, or take out rows that nobody needs";
+            problems.error(Place::in_file(number, &row.place), what, help);
+            break;
+        }
         match reader.row(&row) {
             Ok(subscriber) => into.rows.push(subscriber),
             Err((place, what, help)) => {
-                into.aside += 1;
-                let place = Place::in_file(number, &place);
-                reader.problems.add(Severity::Aside, place, what, help);
+                wants.extend(reader.want(source.bytes(), &row, problems.skipped.count()));
+                problems.skipped.add(Place::in_file(number, &place), row.line, what, help);
             }
         }
     }
-    into.aside += set_aside_twins(&mut into.rows, source, problems);
+    skip_twins(&mut into.rows, &mut wants, problems);
+    wants
+}
+
+/// Reads rows that were good before, whatever the classes are now.
+pub(crate) fn read_held(source: &Source, number: u16) -> Vec<Subscriber> {
+    let mut rows = rows(source.bytes());
+    let columns = rows.next().and_then(|row| {
+        // what is wrong with it has no reader
+        Columns::read(&row, number, &mut Problems::default())
+    });
+    let Some(columns) = columns else { return Vec::new() };
+    let reader = Reader { columns, number, under: String::new(), classes: None };
+    rows.take(limits::CLASSES).filter_map(|row| reader.row(&row).ok()).collect()
 }
 
 /// Which field of a row is which.
@@ -116,6 +159,9 @@ impl Columns {
         };
         let mut columns = [None; 8];
         for (at, (name, place)) in fields.iter().enumerate() {
+            if problems.is_full() {
+                break;
+            }
             match COLUMNS.iter().position(|c| c == name) {
                 Some(column) if columns[column].is_none() => columns[column] = Some(at),
                 Some(_) => {
@@ -146,12 +192,12 @@ struct Reader<'a> {
     columns: Columns,
     number: u16,
     under: String,
-    classes: &'a BTreeMap<&'a str, usize>,
-    problems: &'a mut Problems,
+    /// The classes that a parent may be; none where any may.
+    classes: Option<&'a BTreeMap<&'a str, usize>>,
 }
 
 impl Reader<'_> {
-    fn row(&mut self, row: &Row<'_>) -> Result<Subscriber, Wrong> {
+    fn row(&self, row: &Row<'_>) -> Result<Subscriber, Wrong> {
         let whole = || row.place.clone();
         let fields = row
             .fields
@@ -176,7 +222,7 @@ impl Reader<'_> {
             return Err((id_place, what, help));
         }
         let parent = self.parent(field(2))?;
-        if self.classes.contains_key(format!("{parent}/{id}").as_str()) {
+        if self.classes.is_some_and(|known| known.contains_key(format!("{parent}/{id}").as_str())) {
             let what = format!("the id \"{id}\" is the name of a class below \"{parent}/\"");
             return Err((id_place, what, "give the subscriber another id".to_owned()));
         }
@@ -188,7 +234,7 @@ impl Reader<'_> {
             if let (Some(rate), Some(ceil)) = (rate, ceil)
                 && rate > ceil
             {
-                let what = format!("\"{id}\" is guaranteed {rate} {direction} but may have {ceil}");
+                let what = format!("it is guaranteed {rate} {direction} but may have {ceil}");
                 return Err((whole(), what, "raise the ceil or lower the rate".to_owned()));
             }
         }
@@ -200,13 +246,33 @@ impl Reader<'_> {
             rate: guaranteed.map(Option::unwrap_or_default),
             ceil,
             place: Place::in_file(self.number, &row.place),
+            line: row.line,
         })
+    }
+
+    /// What is known of the subscriber of a row that was skipped.
+    fn want(&self, bytes: &[u8], row: &Row<'_>, skip: usize) -> Option<Want> {
+        let fields: Vec<Cow<'_, str>> = match &row.fields {
+            Ok(fields) => fields.iter().map(|(field, _)| Cow::Borrowed(field.as_ref())).collect(),
+            Err(_) => anyhow(bytes, row),
+        };
+        let field = |column: usize| fields.get(self.columns.0[column]?).map(AsRef::as_ref);
+        let id = field(0).filter(|id| is_segment(id)).map(Into::into);
+        // with a wrong number of fields the others may be anything
+        let is_whole = fields.len() == self.columns.1;
+        let parent = field(2).filter(|_| is_whole);
+        let parent = parent.and_then(|text| self.parent((text, 0..0)).ok());
+        let addresses = field(3).filter(|_| is_whole).unwrap_or_default();
+        let blocks = addresses.split([';', ' ', ',']).filter_map(|part| part.parse().ok());
+        let blocks: Vec<Prefix> = blocks.collect();
+        (id.is_some() || !blocks.is_empty()).then_some(Want { skip, id, parent, blocks })
     }
 
     fn parent(&self, (text, place): (&str, Range<usize>)) -> Result<Box<str>, Wrong> {
         let inner = text.trim_matches('/');
         let whole = text.trim_end_matches('/');
-        let path = if text.starts_with('/') && (self.classes.contains_key(whole) || text == "/") {
+        let is_class = |path: &str| self.classes.is_none_or(|known| known.contains_key(path));
+        let path = if text.starts_with('/') && (is_class(whole) || text == "/") {
             whole.to_owned()
         } else if inner.is_empty() {
             self.under.clone()
@@ -214,16 +280,17 @@ impl Reader<'_> {
             format!("{}/{inner}", self.under)
         };
         let path = path.trim_end_matches('/');
-        if path.is_empty() || self.classes.contains_key(path) {
+        if path.is_empty() || is_class(path) {
             return Ok(path.into());
         }
-        let below = self.classes.keys().filter_map(|c| c.strip_prefix(self.under.as_str()));
+        let below = self.classes.iter().flat_map(|known| known.keys());
+        let below = below.filter_map(|c| c.strip_prefix(self.under.as_str()));
         let names: Vec<&str> = below.filter_map(|c| c.strip_prefix('/')).collect();
         let mut help = instead(inner, names.iter().copied());
         if help.is_empty() {
             help = format!("no class lies below \"{}/\": leave the parent empty", self.under);
         }
-        Err((place, format!("there is no class \"{path}\" for the parent"), help))
+        Err((place, format!("the class \"{path}\" does not exist"), help))
     }
 }
 
@@ -263,32 +330,40 @@ fn rate(column: &str, (text, place): (&str, Range<usize>)) -> Result<Option<Rate
     }
 }
 
-/// Sets aside rows whose id or one of whose addresses an earlier row has that counts; says how
-/// many. Rows are judged in the order of the file, and a row set aside takes nothing from others.
-fn set_aside_twins(rows: &mut Vec<Subscriber>, source: &Source, problems: &mut Problems) -> usize {
-    let mut ids: HashMap<(Box<str>, Box<str>), Place> = HashMap::with_capacity(rows.len());
-    let mut taken: HashMap<Prefix, Place> = HashMap::with_capacity(rows.len());
-    let mut lines = None;
-    let before = rows.len();
-    rows.retain(|row| {
-        let twin = match ids.get(&(row.parent.clone(), row.id.clone())) {
+/// Skips rows whose id or one of whose addresses an earlier row has that counts. Rows are judged in
+/// the order of the file, and a row that was skipped takes nothing from others.
+fn skip_twins(rows: &mut Vec<Subscriber>, wants: &mut Vec<Want>, problems: &mut Problems) {
+    let mut ids: HashMap<(&str, &str), u32> = HashMap::with_capacity(rows.len());
+    let mut taken: HashMap<Prefix, u32> = HashMap::with_capacity(rows.len());
+    let mut twins = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        let id = (&*row.parent, &*row.id);
+        let twin = match ids.get(&id) {
             Some(first) => {
-                Some((*first, format!("the id \"{}\" is the id", row.id), "ids are unique"))
+                Some((format!("the id \"{}\" is the id of row {first}", row.id), UNIQUE))
             }
             None => row.blocks.iter().find_map(|block| {
-                let what = format!("{block} is already the address");
-                Some((*taken.get(block)?, what, "one address, one subscriber"))
+                let first = taken.get(block)?;
+                Some((format!("{block} is already the address of row {first}"), ONE))
             }),
         };
-        if let Some((first, what, help)) = twin {
-            let lines = lines.get_or_insert_with(|| Lines::of(source.bytes()));
-            let line = lines.line(first.start as usize);
-            problems.add(Severity::Aside, row.place, format!("{what} of line {line}"), help);
-            return false;
+        if let Some((what, help)) = twin {
+            wants.push(Want::of(row, problems.skipped.count()));
+            problems.skipped.add(row.place, row.line, what, help.to_owned());
+            twins.push(at);
+            continue;
         }
-        ids.insert((row.parent.clone(), row.id.clone()), row.place);
-        taken.extend(row.blocks.iter().map(|&block| (block, row.place)));
-        true
+        ids.insert(id, row.line);
+        taken.extend(row.blocks.iter().map(|&block| (block, row.line)));
+    }
+    let mut at = 0;
+    let mut twins = twins.into_iter().peekable();
+    rows.retain(|_| {
+        let is_twin = twins.next_if_eq(&at).is_some();
+        at += 1;
+        !is_twin
     });
-    before - rows.len()
 }
+
+const UNIQUE: &str = "ids are unique";
+const ONE: &str = "one address, one subscriber";

@@ -3,8 +3,8 @@
 
 /// Frames in one burst: what `receive` and `transmit` hand over at once.
 pub const BURST_FRAMES: usize = 64;
-/// VLAN tags that the parser follows in one frame.
-pub const VLAN_TAGS: usize = 4;
+/// VLAN tags and SNAP headers that the parser follows in one frame.
+pub const VLAN_TAGS: usize = 32;
 /// IPv6 extension headers that the parser follows in one frame.
 pub const IPV6_EXTENSIONS: usize = 8;
 /// Levels of classes below the link.
@@ -13,8 +13,18 @@ pub const TREE_DEPTH: usize = 8;
 pub const CLASSES: usize = 1 << 20;
 /// Bytes of a policy file.
 pub const POLICY_BYTES: u64 = 16 << 20;
+/// Names, values, signs and line ends of a policy file: its tokens.
+pub const POLICY_TOKENS: usize = 1 << 20;
+/// Parts of one dotted name in a policy file.
+pub const POLICY_NAME_PARTS: usize = 32;
 /// Bytes of a subscriber file.
 pub const SUBSCRIBER_BYTES: u64 = 256 << 20;
+/// Bytes of one row of a subscriber file.
+pub const SUBSCRIBER_ROW_BYTES: usize = 16 << 10;
+/// Fields of one row of a subscriber file.
+pub const SUBSCRIBER_FIELDS: usize = 64;
+/// Kinds of mistakes that the skipped rows of one subscriber file are told apart by.
+pub const SKIP_CAUSES: usize = 1_000;
 /// Lines of `match` of one link.
 pub const RULES: usize = 4_096;
 /// Raw byte matches of one link.
@@ -52,6 +62,8 @@ pub const CAPTURE_RECORD_BYTES: usize = 256 << 10;
 pub const CAPTURE_INTERFACES: usize = 4_096;
 /// Problems of one file that are shown before the rest is only counted.
 pub const PROBLEMS_SHOWN: usize = 100;
+/// Errors of one policy that are kept, and as many warnings and notes; the rest is only counted.
+pub const PROBLEMS_KEPT: usize = 10_000;
 /// Seconds without a frame after which a session gives up its place to one that waits.
 pub const SESSION_IDLE_SECS: u64 = 5;
 /// Acknowledgements that wait for their moment at once.
@@ -91,10 +103,19 @@ pub const XSK_RING_FRAMES: usize = 2_048;
 pub const XSK_RESERVE_FRAMES: usize = 256;
 /// Receive queues of one port.
 pub const XSK_QUEUES: usize = 64;
+/// IPv4 addresses of the box itself that it is reached by through an AF_XDP port; as many of IPv6.
+pub const XDP_OWN_ADDRESSES: usize = 4;
+/// ARP requests for the box in a second that pass an AF_XDP port's queue; as many solicitations of
+/// IPv6.
+pub const XDP_ASKED_PER_SEC: u64 = 100;
+/// Packets to the box itself in a second that pass an AF_XDP port's queue.
+pub const XDP_TO_BOX_PER_SEC: u64 = 200;
 /// Milliseconds without a turn of the daemon after which frames go past it through the kernel.
 pub const STALE_MS: u64 = 50;
 /// Revisions of a policy that are kept on disk.
 pub const REVISIONS: usize = 200;
+/// Bytes of the policies and tables of all revisions of a link that are kept on disk.
+pub const HISTORY_BYTES: u64 = 256 << 20;
 /// Lines of difference that are shown of one change.
 pub const CHANGES_SHOWN: usize = 100;
 /// Seconds that a change may wait for its confirmation.
@@ -105,6 +126,12 @@ pub const CONTROL_LINE_BYTES: usize = 16 << 20;
 pub const CONTROL_CONNECTIONS: usize = 16;
 /// Seconds that such a program may be silent, or take to send a request or to fetch an answer.
 pub const CONTROL_SILENCE_SECS: u64 = 60;
+/// Seconds that a silent program keeps its place while others wait for one.
+pub const CONTROL_PLACE_SECS: u64 = 2;
+/// Bytes of a request that may come while another large one is being received.
+pub const CONTROL_SMALL_BYTES: usize = 64 << 10;
+/// Milliseconds that a snapshot of a running link is told before another is made.
+pub const SNAPSHOT_MS: u64 = 200;
 /// Classes and leaves in one answer of a running link.
 pub const CONTROL_ROWS: usize = 20_000;
 /// Bytes of one answer of a running link.
@@ -113,5 +140,9 @@ pub const CONTROL_ANSWER_BYTES: usize = 64 << 20;
 pub const METRICS_CLASSES: usize = 1_000;
 /// Bytes of a request for metrics.
 pub const METRICS_REQUEST_BYTES: usize = 4_096;
+/// Readers of metrics that are served at once.
+pub const METRICS_READERS: usize = 32;
+/// Seconds that one reader of metrics may take for its request.
+pub const METRICS_REQUEST_SECS: u64 = 1;
 /// Seconds that one reader of metrics may take in all.
 pub const METRICS_SECS: u64 = 5;

@@ -24,6 +24,7 @@ pub(crate) enum Reg {
 pub(crate) enum Width {
     W32 = 0x00,
     W16 = 0x08,
+    W8 = 0x10,
     W64 = 0x18,
 }
 
@@ -46,6 +47,7 @@ pub(crate) enum Do {
     Or = 0x40,
     And = 0x50,
     ShiftLeft = 0x60,
+    ShiftRight = 0x70,
     Set = 0xb0,
 }
 
@@ -112,6 +114,12 @@ impl Assembler {
         let (register, from, number) = right.into().parts();
         self.jumps.push((self.code.len(), label));
         self.put(JUMP | when as u8 | register, left as u8, from, 0, number)
+    }
+
+    /// Goes on at `label`.
+    pub(crate) fn jump(&mut self, label: &'static str) -> &mut Self {
+        self.jumps.push((self.code.len(), label));
+        self.put(JUMP, 0, 0, 0, 0)
     }
 
     /// `to` = the map, as helpers want it.
@@ -202,6 +210,7 @@ mod tests {
         at.load(Width::W32, R2, R6, 4)
             .load(Width::W16, R0, R2, 12)
             .load(Width::W64, R1, R7, 8)
+            .load(Width::W8, R1, R2, 14)
             .store(Width::W64, R9, -8, R1)
             .alu(Do::Set, R6, R1)
             .alu(Do::Set, R0, 2)
@@ -210,6 +219,7 @@ mod tests {
             .alu(Do::And, R9, 63)
             .alu(Do::Or, R3, R2)
             .alu(Do::ShiftLeft, R9, 6)
+            .alu(Do::ShiftRight, R1, 16)
             .map(R1, 5)
             .map_value(R7, 6)
             .call(51)
@@ -220,6 +230,7 @@ mod tests {
                 [0x61, 0x62, 4, 0, 0, 0, 0, 0],
                 [0x69, 0x20, 12, 0, 0, 0, 0, 0],
                 [0x79, 0x71, 8, 0, 0, 0, 0, 0],
+                [0x71, 0x21, 14, 0, 0, 0, 0, 0],
                 [0x7b, 0x19, 0xf8, 0xff, 0, 0, 0, 0],
                 [0xbf, 0x16, 0, 0, 0, 0, 0, 0],
                 [0xb7, 0x00, 0, 0, 2, 0, 0, 0],
@@ -228,6 +239,7 @@ mod tests {
                 [0x57, 0x09, 0, 0, 63, 0, 0, 0],
                 [0x4f, 0x23, 0, 0, 0, 0, 0, 0],
                 [0x67, 0x09, 0, 0, 6, 0, 0, 0],
+                [0x77, 0x01, 0, 0, 16, 0, 0, 0],
                 [0x18, 0x11, 0, 0, 5, 0, 0, 0],
                 [0; 8],
                 [0x18, 0x27, 0, 0, 6, 0, 0, 0],
@@ -246,16 +258,18 @@ mod tests {
             .jump_if(R2, When::Greater, R3, "end")
             .jump_if(R3, When::NotEqual, R1, "end")
             .jump_if(R0, When::SignedGreater, 50, "again")
+            .jump("end")
             .map(R1, 3)
             .label("end")
             .exit();
         assert_eq!(
-            bytes(&at.finish()[..4]),
+            bytes(&at.finish()[..5]),
             [
-                [0x15, 0x01, 5, 0, 0, 0, 0, 0],
-                [0x2d, 0x32, 4, 0, 0, 0, 0, 0],
-                [0x5d, 0x13, 3, 0, 0, 0, 0, 0],
+                [0x15, 0x01, 6, 0, 0, 0, 0, 0],
+                [0x2d, 0x32, 5, 0, 0, 0, 0, 0],
+                [0x5d, 0x13, 4, 0, 0, 0, 0, 0],
                 [0x65, 0x00, 0xfc, 0xff, 50, 0, 0, 0],
+                [0x05, 0x00, 2, 0, 0, 0, 0, 0],
             ]
         );
     }

@@ -1,6 +1,5 @@
 //! A program loaded for one port, and the attachment that lasts as long as someone holds it.
 
-use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use weir_units::limits::XSK_QUEUES;
@@ -9,7 +8,7 @@ use crate::XdpError;
 use crate::error::Step;
 use crate::heart::Heart;
 use crate::kernel::{self, Page};
-use crate::program::{PAGE_WORDS, program};
+use crate::program::{Last, PAGE_WORDS, program};
 
 /// The program of one port: its code, its sockets, its page.
 #[derive(Debug)]
@@ -43,13 +42,23 @@ impl Program {
     /// Loads a program with room for the sockets of so many queues. It stands aside until its
     /// [`Heart`] says otherwise.
     pub fn load(queues: u32) -> Result<Program, XdpError> {
+        Program::with(queues, Last::Up)
+    }
+
+    /// Loads the program of the bridge that both ports are in, where frames come to weir another
+    /// way: it lets pass what is for the box itself, and nothing that the kernel would forward.
+    pub fn of_bridge() -> Result<Program, XdpError> {
+        Program::with(1, Last::Nowhere)
+    }
+
+    fn with(queues: u32, last: Last) -> Result<Program, XdpError> {
         let failed = |step| move |why| XdpError::new(step, why);
         let queues = queues.clamp(1, u32::try_from(XSK_QUEUES).unwrap_or(u32::MAX));
         let page = kernel::shared_page(PAGE_WORDS).map_err(failed(Step::Map))?;
         let sockets = kernel::socket_map(queues).map_err(failed(Step::Map))?;
         // tried now, so that `heart` is known to work
         Page::map(&page, PAGE_WORDS).map_err(failed(Step::Share))?;
-        let code = kernel::load(&program(page.as_raw_fd(), sockets.as_raw_fd()))
+        let code = kernel::load(&program(page.as_raw_fd(), sockets.as_raw_fd(), last))
             .map_err(|(why, log)| XdpError::refused(why, log))?;
         Ok(Program { code, sockets, page })
     }
@@ -81,12 +90,17 @@ impl Program {
 
     /// The daemon's hand on it. There may be several, over the same page.
     pub fn heart(&self) -> Result<Heart, XdpError> {
-        let page = Page::map(&self.page, PAGE_WORDS);
-        page.map(Heart::over).map_err(|why: io::Error| XdpError::new(Step::Share, why))
+        Heart::at(&self.page)
+    }
+
+    /// The page alone, for [`Heart::at`] in another process.
+    #[must_use]
+    pub fn into_page(self) -> OwnedFd {
+        self.page
     }
 
     #[cfg(test)]
-    fn verdict(&self, frame: &[u8]) -> io::Result<u32> {
+    fn verdict(&self, frame: &[u8]) -> std::io::Result<u32> {
         kernel::test_run(&self.code, frame, 1).map(|(verdict, _)| verdict)
     }
 }
@@ -98,6 +112,12 @@ impl Attached {
         self.mode
     }
 
+    /// What keeps it there, for another process to hold.
+    #[must_use]
+    pub fn into_link(self) -> OwnedFd {
+        self._link
+    }
+
     /// Why it is not in the driver, if it should have been.
     #[must_use]
     pub fn note(&self) -> Option<&XdpError> {
@@ -107,9 +127,14 @@ impl Attached {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+    use std::sync::atomic::Ordering;
+
+    use weir_units::limits::{XDP_ASKED_PER_SEC, XDP_TO_BOX_PER_SEC};
+
     use super::*;
     use crate::Counts;
-    use crate::program::{XDP_PASS, XDP_REDIRECT};
+    use crate::program::{XDP_DROP, XDP_PASS, XDP_REDIRECT, word};
 
     const OWN: [u8; 6] = [2, 0, 0, 0, 0xab, 0xcd];
     const NS_PER_MS: u64 = 1_000_000;
@@ -137,7 +162,7 @@ mod tests {
         #[expect(unsafe_code, reason = "a socket to send frames to")]
         // SAFETY: the call takes numbers only.
         let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
-        assert!(fd >= 0, "{}", io::Error::last_os_error());
+        assert!(fd >= 0, "{}", std::io::Error::last_os_error());
         #[expect(unsafe_code, reason = "as above")]
         // SAFETY: the kernel just made this descriptor for us.
         let socket = unsafe { OwnedFd::from_raw_fd(fd) };
@@ -167,11 +192,13 @@ mod tests {
         heart.beat(alive);
         assert_eq!(verdict(other), XDP_REDIRECT);
         heart.own_mac(OWN);
-        assert_eq!((verdict(OWN), verdict(other)), (XDP_PASS, XDP_REDIRECT));
+        heart.own_addresses(&[V4.into()]);
+        let to = |mac| program.verdict(&ipv4(mac, 0x45, V4)).unwrap().cast_signed();
+        assert_eq!((to(OWN), to(other)), (XDP_PASS, XDP_REDIRECT));
         for bit in 0..48 {
             let mut near = OWN;
             near[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(verdict(near), XDP_REDIRECT, "{near:x?} is not the box's");
+            assert_eq!(to(near), XDP_REDIRECT, "{near:x?} is not the box's");
         }
         heart.own_mac([0xff; 6]);
         assert_eq!(verdict([0xff; 6]), XDP_REDIRECT, "a broadcast is everyone's");
@@ -184,41 +211,212 @@ mod tests {
         drop(socket);
         assert_eq!(verdict(other), XDP_PASS, "the socket is closed");
 
-        let counts = Counts { taken: 51, aside: 2, stale: 2, to_box: 1, no_socket: 1 };
+        let counts =
+            Counts { taken: 51, aside: 2, stale: 2, to_box: 1, no_socket: 1, ..Counts::default() };
         assert_eq!(heart.counts(), counts);
+    }
+
+    const BROADCAST: [u8; 6] = [0xff; 6];
+    const GROUP: [u8; 6] = [0x33, 0x33, 0xff, 0x12, 0x34, 0x56];
+    const V4: [u8; 4] = [10, 0, 0, 1];
+    const V6: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xab, 0x12, 0x34, 0x56];
+
+    fn frame(mac: [u8; 6], kind: [u8; 2], len: usize, parts: &[(usize, &[u8])]) -> Vec<u8> {
+        let mut frame = vec![0x11; len];
+        frame[..6].copy_from_slice(&mac);
+        frame[12..14].copy_from_slice(&kind);
+        for (at, bytes) in parts {
+            frame[*at..at + bytes.len()].copy_from_slice(bytes);
+        }
+        frame
+    }
+
+    fn arp(mac: [u8; 6], target: [u8; 4], len: usize) -> Vec<u8> {
+        frame(mac, [0x08, 0x06], len, &[(38, &target)])
+    }
+
+    fn ipv4(mac: [u8; 6], start: u8, target: [u8; 4]) -> Vec<u8> {
+        frame(mac, [0x08, 0x00], 1_514, &[(14, &[start]), (30, &target)])
+    }
+
+    fn ipv6(mac: [u8; 6], next: u8, target: [u8; 16]) -> Vec<u8> {
+        frame(mac, [0x86, 0xdd], 1_514, &[(14, &[0x60]), (20, &[next]), (38, &target)])
+    }
+
+    fn solicitation(group: [u8; 6], next: u8, kind: u8, len: usize) -> Vec<u8> {
+        frame(group, [0x86, 0xdd], len, &[(14, &[0x60]), (20, &[next]), (54, &[kind])])
+    }
+
+    /// A program that lives and takes, of a box with these addresses and more.
+    fn of_a_box() -> Option<(Program, OwnedFd, Heart)> {
+        let (program, socket) = loaded()?;
+        let heart = program.heart().unwrap();
+        heart.take(true);
+        heart.beat(now_ns() + 3_600_000 * NS_PER_MS);
+        let more = [[9, 9, 9, 9].into(), V6.into(), V4.into(), [7; 16].into()];
+        assert_eq!(heart.own_addresses(&more), 0);
+        Some((program, socket, heart))
     }
 
     #[test]
     fn who_looks_for_the_box_finds_it() {
-        let Some((program, _socket)) = loaded() else { return };
+        let Some((program, _socket, heart)) = of_a_box() else { return };
+        let verdict = |frame: &[u8]| program.verdict(frame).unwrap().cast_signed();
+        assert_eq!(verdict(&arp(BROADCAST, V4, 60)), XDP_REDIRECT, "without a MAC it has no face");
+        heart.own_mac(OWN);
+        for (mac, len) in [(BROADCAST, 42), (BROADCAST, 60), (OWN, 64)] {
+            assert_eq!(verdict(&arp(mac, V4, len)), XDP_PASS, "{mac:x?} {len}");
+        }
+        assert_eq!(verdict(&arp(BROADCAST, [9; 4], 60)), XDP_PASS);
+        let others = [
+            (arp(BROADCAST, [10, 0, 0, 2], 60), "for another host"),
+            (arp(BROADCAST, V4, 42)[..41].to_vec(), "a byte is missing"),
+            (arp(BROADCAST, V4, 65), "it carries more than a question"),
+            (arp(BROADCAST, V4, 1_514), "it carries more than a question"),
+            (arp([2; 6], V4, 60), "to another host"),
+            (arp(BROADCAST, [0; 4], 60), "for nobody"),
+            (frame(BROADCAST, [0x08, 0x00], 60, &[(38, &V4)]), "IPv4 to everyone"),
+        ];
+        for (frame, why) in others {
+            assert_eq!(verdict(&frame), XDP_REDIRECT, "{why}");
+        }
+        assert_eq!(verdict(&solicitation(GROUP, 58, 135, 86)), XDP_PASS);
+        assert_eq!(verdict(&solicitation([0x33, 0x33, 0xff, 7, 7, 7], 58, 135, 86)), XDP_PASS);
+        // and whom the box looks for answers it, and asks whether it is still there
+        assert_eq!(verdict(&solicitation(OWN, 58, 136, 86)), XDP_PASS);
+        assert_eq!(verdict(&solicitation(OWN, 58, 135, 86)), XDP_PASS);
+        let others = [
+            (solicitation([0x33, 0x33, 0xff, 0x12, 0x34, 0x57], 58, 135, 86), "another group"),
+            (solicitation(GROUP, 17, 135, 86), "UDP to the group"),
+            (solicitation(GROUP, 58, 128, 86), "a ping to the group"),
+            (solicitation(GROUP, 58, 135, 97), "it carries more than a question"),
+            (solicitation([0; 6], 58, 135, 86), "to nobody"),
+            (solicitation(OWN, 58, 136, 97), "it carries more than an answer"),
+            (solicitation(OWN, 58, 128, 86), "a ping to another address"),
+            (solicitation(OWN, 17, 136, 86), "UDP to another address"),
+        ];
+        for (frame, why) in others {
+            assert_eq!(verdict(&frame), XDP_REDIRECT, "{why}");
+        }
+        assert_eq!(verdict(&frame(GROUP, [0x08, 0x00], 60, &[])), XDP_REDIRECT);
+        let Counts { to_box, arp: asked, neighbour, asked_too_often, .. } = heart.counts();
+        assert_eq!((to_box, asked, neighbour, asked_too_often), (0, 4, 4, 0));
+        heart.own_addresses(&[]);
+        for frame in [arp(BROADCAST, V4, 60), arp(BROADCAST, [0; 4], 60)] {
+            assert_eq!(verdict(&frame), XDP_REDIRECT);
+        }
+        assert_eq!(verdict(&solicitation(GROUP, 58, 135, 86)), XDP_REDIRECT);
+        assert_eq!(verdict(&solicitation([0; 6], 58, 135, 86)), XDP_REDIRECT);
+    }
+
+    #[test]
+    fn what_the_kernel_would_forward_is_not_for_the_box() {
+        let Some((program, _socket, heart)) = of_a_box() else { return };
+        heart.own_mac(OWN);
+        let verdict = |frame: &[u8]| program.verdict(frame).unwrap().cast_signed();
+        let to_box = [ipv4(OWN, 0x45, V4), ipv6(OWN, 6, V6), ipv6(OWN, 17, [7; 16])];
+        for frame in &to_box {
+            assert_eq!(verdict(frame), XDP_PASS);
+        }
+        let mut half = V6;
+        half[15] ^= 1;
+        let others = [
+            (ipv4(OWN, 0x45, [192, 0, 2, 1]), "through the box"),
+            (ipv4([2; 6], 0x45, V4), "to another MAC"),
+            (ipv4(OWN, 0x46, V4), "a route may stand in the options"),
+            (ipv4(OWN, 0x45, V4)[..33].to_vec(), "cut short"),
+            (ipv4(OWN, 0x45, [0; 4]), "to nobody"),
+            (ipv6(OWN, 6, [3; 16]), "through the box"),
+            (ipv6(OWN, 6, half), "through the box"),
+            (ipv6(OWN, 43, V6), "a route leads on"),
+            (ipv6(OWN, 0, V6), "a route may lead on"),
+            (ipv6(OWN, 60, V6), "a route may lead on"),
+            (ipv6(OWN, 6, [0; 16]), "to nobody"),
+            (frame(OWN, [0x88, 0xb5], 1_514, &[]), "of no type that the box knows"),
+            (frame(OWN, [0x81, 0x00], 1_514, &[(16, &[0x08, 0x00])]), "with a tag"),
+        ];
+        for (frame, why) in &others {
+            assert_eq!(verdict(frame), XDP_REDIRECT, "{why}");
+        }
+        let counts = heart.counts();
+        assert_eq!((counts.to_box, counts.taken), (to_box.len() as u64, others.len() as u64));
+        let named = counts.named();
+        assert!(named.contains(&("to-box", 3)));
+        assert_eq!(named.map(|(_, count)| count).iter().sum::<u64>(), counts.taken + 3);
+    }
+
+    #[test]
+    fn who_asks_too_often_is_shaped_like_any_other() {
+        let Some((program, _socket, heart)) = of_a_box() else { return };
+        heart.own_mac(OWN);
+        let begun = now_ns();
+        let kinds = [arp(BROADCAST, V4, 60), solicitation(GROUP, 58, 135, 86)];
+        for frame in &kinds {
+            for _ in 0..5 * XDP_ASKED_PER_SEC {
+                program.verdict(frame).unwrap();
+            }
+        }
+        let Counts { arp, neighbour, asked_too_often, taken, .. } = heart.counts();
+        // a machine that is slow sees another second, or several
+        let seconds = 1 + (now_ns() - begun).div_ceil(1_000 * NS_PER_MS);
+        for passed in [arp, neighbour] {
+            assert!((XDP_ASKED_PER_SEC..=XDP_ASKED_PER_SEC * seconds).contains(&passed));
+        }
+        assert_eq!(arp + neighbour + asked_too_often, 10 * XDP_ASKED_PER_SEC);
+        assert_eq!(asked_too_often, taken);
+        // nor can the box be made a mirror, by who writes an address of the other side as his own
+        let begun = now_ns();
+        let mirror = ipv4(OWN, 0x45, [10, 0, 0, 1]);
+        for _ in 0..5 * XDP_TO_BOX_PER_SEC {
+            program.verdict(&mirror).unwrap();
+        }
+        let seconds = 1 + (now_ns() - begun).div_ceil(1_000 * NS_PER_MS);
+        let passed = heart.counts().to_box;
+        assert!((XDP_TO_BOX_PER_SEC..=XDP_TO_BOX_PER_SEC * seconds).contains(&passed), "{passed}");
+        // a second later it is found again
+        let page = Page::map(&program.page, PAGE_WORDS).unwrap();
+        let second = page.word(word::QUEUES + word::ARP_SECOND);
+        second.fetch_sub(1_000 * NS_PER_MS, Ordering::Relaxed);
+        assert_eq!(program.verdict(&kinds[0]).unwrap().cast_signed(), XDP_PASS);
+    }
+
+    #[test]
+    fn what_reaches_the_bridge_itself_is_for_the_box_or_goes_nowhere() {
+        if of_a_box().is_none() {
+            return;
+        }
+        let program = Program::of_bridge().unwrap();
         let heart = program.heart().unwrap();
+        let verdict = |frame: &[u8]| program.verdict(frame).unwrap().cast_signed();
+        let group = [0x01, 0, 0x5e, 0, 0, 0xfb];
+        let to_box = ipv4(OWN, 0x45, [10, 0, 0, 1]);
+        let behind = ipv4(OWN, 0x45, [192, 0, 2, 1]);
+        assert_eq!(verdict(&behind), XDP_PASS, "weir does not turn");
         heart.take(true);
         heart.beat(now_ns() + 3_600_000 * NS_PER_MS);
-        let verdict = |frame: &[u8]| program.verdict(frame).unwrap().cast_signed();
-        let arp = |target: [u8; 4]| {
-            let mut frame = frame_to([0xff; 6]);
-            frame[12..14].copy_from_slice(&[0x08, 0x06]);
-            frame[38..42].copy_from_slice(&target);
-            frame
-        };
-        let group = [0x33, 0x33, 0xff, 0x12, 0x34, 0x56];
-        heart.own_ipv4([10, 0, 0, 1].into());
-        heart.own_ipv6([0xfe80, 0, 0, 0, 0, 0, 0xab12, 0x3456].into());
-        assert_eq!(verdict(&arp([10, 0, 0, 1])), XDP_REDIRECT, "a box without a MAC has no face");
+        for frame in [&to_box, &behind, &ipv4(group, 0x45, [224, 0, 0, 251])] {
+            assert_eq!(verdict(frame), XDP_DROP, "a bridge without an address");
+        }
         heart.own_mac(OWN);
-        assert_eq!(verdict(&arp([10, 0, 0, 1])), XDP_PASS);
-        assert_eq!(verdict(&arp([10, 0, 0, 2])), XDP_REDIRECT);
-        assert_eq!(verdict(&arp([10, 0, 0, 1])[..41]), XDP_REDIRECT, "a byte is missing");
-        let mut no_arp = arp([10, 0, 0, 1]);
-        no_arp[13] = 0;
-        assert_eq!(verdict(&no_arp), XDP_REDIRECT, "IPv4 to everyone");
-        assert_eq!(verdict(&frame_to(group)), XDP_PASS);
-        assert_eq!(verdict(&frame_to([0x33, 0x33, 0xff, 0x12, 0x34, 0x57])), XDP_REDIRECT);
-        heart.own_ipv6([0; 16].into());
-        heart.own_ipv4([0; 4].into());
-        assert_eq!(verdict(&frame_to(group)), XDP_REDIRECT);
-        assert_eq!(verdict(&arp([0; 4])), XDP_REDIRECT);
-        assert_eq!(verdict(&frame_to([0; 6])), XDP_REDIRECT);
+        heart.own_addresses(&[[10, 0, 0, 1].into()]);
+        assert_eq!((verdict(&to_box), verdict(&behind)), (XDP_PASS, XDP_DROP));
+        assert_eq!(verdict(&ipv4(group, 0x45, [224, 0, 0, 251])), XDP_PASS);
+        for _ in 0..5 * XDP_TO_BOX_PER_SEC {
+            verdict(&to_box);
+        }
+        assert_eq!((verdict(&to_box), verdict(&behind)), (XDP_DROP, XDP_DROP), "too often");
+    }
+
+    #[test]
+    fn more_addresses_than_there_is_room_for_are_told() {
+        let Some((program, _socket, heart)) = of_a_box() else { return };
+        heart.own_mac(OWN);
+        let v4 = |last: u8| [10, 0, 0, last];
+        let addresses: Vec<IpAddr> = (1..=6).map(|last| v4(last).into()).collect();
+        assert_eq!(heart.own_addresses(&addresses), 2);
+        let verdict = |frame: &[u8]| program.verdict(frame).unwrap().cast_signed();
+        let found = (1..=6).map(|last| verdict(&ipv4(OWN, 0x45, v4(last))) == XDP_PASS);
+        assert_eq!(found.collect::<Vec<_>>(), [true, true, true, true, false, false]);
     }
 
     #[test]
@@ -248,8 +446,7 @@ mod tests {
         heart.beat(now_ns() + 3_600_000 * NS_PER_MS);
         best("takes");
         heart.own_mac(OWN);
-        heart.own_ipv4([10, 0, 0, 1].into());
-        heart.own_ipv6([1; 16].into());
+        heart.own_addresses(&[V4.into(), [1; 16].into()]);
         best("takes, with addresses of its own");
     }
 }

@@ -27,6 +27,17 @@ pub(super) fn applied(answer: &Value, dry: bool) -> Vec<String> {
     } else {
         lines.push(format!("revision {now} is in effect; `weir rollback` undoes it"));
     }
+    let (skipped, held) =
+        (number(answer, "/subscribers/skipped"), number(answer, "/subscribers/held"));
+    if skipped > 0 {
+        let others = match skipped.saturating_sub(held) {
+            0 => String::new(),
+            others => format!("; {others} have none and share the ceiling of (rest)"),
+        };
+        lines.push(format!(
+            "{skipped} subscribers were skipped: {held} keep their last good row{others}"
+        ));
+    }
     lines.extend(trouble(answer));
     lines
 }
@@ -87,7 +98,7 @@ pub(super) fn history(answer: &Value) -> Vec<String> {
     }
     let mut lines = table.lines();
     let damaged = list(answer, "/damaged").iter().filter_map(Value::as_str);
-    lines.extend(damaged.map(|what| format!("set aside: {what}")));
+    lines.extend(damaged.map(|what| format!("not used: {what}")));
     let trouble = text(answer, "/trouble");
     lines.extend((!trouble.is_empty()).then(|| format!("history could not be written: {trouble}")));
     lines
@@ -102,4 +113,26 @@ fn trouble(answer: &Value) -> Option<String> {
     (!why.is_empty()).then(|| {
         format!("history could not be written, a restart comes up with what it has: {why}")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn skipped_subscribers_are_counted() {
+        for (held, end) in [
+            (3, "3 keep their last good row"),
+            (1, "1 keep their last good row; 2 have none and share the ceiling of (rest)"),
+        ] {
+            let answer = json!({
+                "revision": { "number": 7 }, "new": true, "changes": [],
+                "subscribers": { "skipped": 3, "held": held },
+            });
+            let said = applied(&answer, false);
+            assert_eq!(said.last().unwrap(), &format!("3 subscribers were skipped: {end}"));
+        }
+    }
 }

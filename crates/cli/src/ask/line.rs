@@ -67,9 +67,19 @@ impl Line {
                 limits::CONTROL_LINE_BYTES >> 20
             )));
         }
-        let came = self
-            .exchange(&line)
-            .map_err(|why| problem(&format!("{}: {}", self.path.display(), files::why(&why))))?;
+        if !matches!(request, Request::Apply(_) | Request::Rollback { .. }) {
+            let _ = self.stream.get_ref().set_read_timeout(Some(PATIENCE));
+        }
+        let came = self.exchange(&line).map_err(|why| {
+            problem(&match why.kind() {
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => format!(
+                    "{}: weir does not answer: it hangs, or its machine has no time for it; the \
+                     kernel's bridge carries the traffic if there is one, and a new start cures it",
+                    self.path.display()
+                ),
+                _ => format!("{}: {}", self.path.display(), files::why(&why)),
+            })
+        })?;
         let name = self.path.display();
         let answer: Value = serde_json::from_slice(&came)
             .map_err(|_| problem(&format!("{name}: the answer cannot be read")))?;
@@ -89,6 +99,9 @@ impl Line {
         }
     }
 }
+
+/// How long a link may take to answer what takes it no time.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 const START: &str = "start one with `weir run -c POLICY`";
 
@@ -111,13 +124,19 @@ fn only(folder: &Path, links: &[&str]) -> Result<PathBuf, String> {
         .filter(|path| path.extension().is_some_and(|ending| ending == "sock"))
         .collect();
     found.sort();
+    // a weir that was killed has left its socket behind, and nobody listens there
+    let (mut found, dead): (Vec<PathBuf>, Vec<PathBuf>) =
+        found.into_iter().partition(|path| !is_dead(path));
     let wanted =
         |path: &Path| path.file_stem().is_some_and(|s| links.iter().any(|link| s == *link));
     if found.iter().any(|path| wanted(path)) {
         found.retain(|path| wanted(path));
     }
     match &found[..] {
-        [] => Err(format!("no weir runs here: {START}")),
+        [] => match dead.first() {
+            None => Err(format!("no weir runs here: {START}")),
+            Some(path) => Err(format!("the weir of {} has ended; {START}", path.display())),
+        },
         [one] => Ok(one.clone()),
         several => {
             let names = several.iter().filter_map(|path| path.file_stem()?.to_str());
@@ -127,8 +146,15 @@ fn only(folder: &Path, links: &[&str]) -> Result<PathBuf, String> {
     }
 }
 
+/// Whether nobody listens at a socket any more.
+fn is_dead(path: &Path) -> bool {
+    UnixStream::connect(path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixListener;
+
     use super::*;
 
     #[test]
@@ -137,12 +163,16 @@ mod tests {
         let only = |links: &[&str]| only(&folder, links);
         assert!(only(&[]).unwrap_err().contains("weir run -c POLICY"));
         std::fs::create_dir_all(&folder).unwrap();
-        let touch = |name: &str| std::fs::write(folder.join(name), "").unwrap();
-        touch("office.lock");
+        std::fs::write(folder.join("office.lock"), "").unwrap();
         assert!(only(&[]).is_err());
-        touch("office.sock");
+        let listen = |name: &str| UnixListener::bind(folder.join(name)).unwrap();
+        // what a killed one leaves is no link
+        drop(listen("dead.sock"));
+        assert!(only(&[]).unwrap_err().contains("dead.sock has ended"));
+        let _office = listen("office.sock");
+        assert_eq!(only(&["dead"]), Ok(folder.join("office.sock")));
         assert_eq!(only(&["other"]), Ok(folder.join("office.sock")));
-        touch("home.sock");
+        let _home = listen("home.sock");
         let several = only(&[]).unwrap_err();
         assert!(several.ends_with("say which:\n  --link home\n  --link office"), "{several}");
         assert_eq!(only(&["home", "x"]), Ok(folder.join("home.sock")));

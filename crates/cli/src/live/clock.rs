@@ -45,19 +45,31 @@ pub(crate) fn duration(span: Span) -> time::Duration {
 /// saw late, a sender or a receiver may have seen late too.
 pub(crate) struct Lateness {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Delays>,
+    thread: JoinHandle<Late>,
 }
+
+/// What it saw.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Late {
+    pub(crate) delays: Delays,
+    /// The moments it woke so late that it may matter, and how late that was.
+    moments: Vec<(Instant, Span)>,
+}
+
+/// What is noted with its moment, and how often at most.
+const MATTERS: Span = Span::from_ms(3);
+const MOMENTS: usize = 100_000;
 
 impl Lateness {
     pub(crate) fn watch() -> Lateness {
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
-            let mut late = Delays::default();
+            let mut late = Late::default();
             while !seen.load(Ordering::Relaxed) {
                 let due = now() + BEAT;
                 sleep_until(due);
-                late.see(now().since(due));
+                late.see(due, now());
             }
             late
         });
@@ -65,7 +77,45 @@ impl Lateness {
     }
 
     pub(crate) fn stop(self) -> Delays {
+        self.stop_with_moments().delays
+    }
+
+    pub(crate) fn stop_with_moments(self) -> Late {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()
+    }
+}
+
+impl Late {
+    fn see(&mut self, due: Instant, woke: Instant) {
+        let late = woke.since(due);
+        self.delays.see(late);
+        if late >= MATTERS && self.moments.len() < MOMENTS {
+            self.moments.push((woke, late));
+        }
+    }
+
+    /// How late the machine was at most between two moments; no less than what is not noted.
+    pub(crate) fn between(&self, from: Instant, to: Instant) -> Span {
+        let within = self.moments.iter().filter(|(woke, late)| *woke > from && *woke - *late < to);
+        within.map(|(_, late)| *late).max().unwrap_or(MATTERS.min(self.delays.longest()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lateness_is_known_by_its_moment() {
+        let at = |ms| Instant::ZERO + Span::from_ms(ms);
+        let mut late = Late::default();
+        late.see(at(10), at(11));
+        late.see(at(100), at(140));
+        late.see(at(200), at(205));
+        assert_eq!(late.between(at(0), at(50)), MATTERS);
+        assert_eq!(late.between(at(130), at(150)), Span::from_ms(40));
+        assert_eq!(late.between(at(141), at(300)), Span::from_ms(5));
+        assert_eq!(late.delays.longest(), Span::from_ms(40));
     }
 }

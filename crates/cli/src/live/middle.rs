@@ -3,13 +3,14 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use clap::ValueEnum;
 use serde_json::Value;
 use weir_units::Span;
 
 use super::clock;
+use super::family;
 use super::world::World;
 
 /// What joins the two sides.
@@ -53,8 +54,19 @@ pub(crate) enum Signal {
 pub(crate) struct Joined<'a> {
     world: &'a World,
     pub(crate) middle: Middle,
-    weir: PathBuf,
+    how: Start,
     daemon: Option<Child>,
+}
+
+/// How `weir run` is started.
+#[derive(Clone, Debug)]
+pub(crate) struct Start {
+    /// The binary.
+    pub(crate) weir: PathBuf,
+    /// What its policy, its socket and its history are called, where a world has two links.
+    pub(crate) name: String,
+    /// Further arguments.
+    pub(crate) arguments: Vec<String>,
 }
 
 /// One class and direction of weir's books, in frames.
@@ -78,10 +90,20 @@ const ASK_AGAIN: Span = Span::from_ms(50);
 impl<'a> Joined<'a> {
     /// Joins the two sides under a policy; returns when frames pass.
     pub(crate) fn start(world: &'a World, middle: Middle, policy: &str) -> Result<Self, String> {
-        let weir = std::env::current_exe().map_err(|e| format!("the running binary: {e}"))?;
-        let mut joined = Joined { world, middle, weir, daemon: None };
-        joined.write(policy)?;
+        let mut joined = Joined::prepare(world, middle, policy, Start::plain()?)?;
         joined.run()?;
+        Ok(joined)
+    }
+
+    /// The same, but nothing is started yet.
+    pub(crate) fn prepare(
+        world: &'a World,
+        middle: Middle,
+        policy: &str,
+        how: Start,
+    ) -> Result<Self, String> {
+        let joined = Joined { world, middle, how, daemon: None };
+        joined.write(policy)?;
         Ok(joined)
     }
 
@@ -90,33 +112,41 @@ impl<'a> Joined<'a> {
         let Some(io) = self.middle.io() else {
             return self.world.box_.bridge("br0", &["eth1", "eth2"]);
         };
-        let mut command = self.daemon_command(io)?;
+        let mut command = self.world.box_.command(&self.how.weir.display().to_string());
+        command.args(self.run_arguments(io));
+        let failed = |e| format!("{}: {e}", self.world.folder.display());
+        let said = fs::File::options().create(true).append(true).open(self.file("said"));
+        let said = said.map_err(failed)?;
+        let again = said.try_clone().map_err(failed)?;
+        self.start_by(command.stdin(Stdio::null()).stdout(said).stderr(again))
+    }
+
+    /// Starts the daemon by a command of the caller's, which has [`Self::run_line`] in it.
+    pub(crate) fn start_by(&mut self, command: &mut Command) -> Result<(), String> {
         self.daemon = Some(command.spawn().map_err(|e| format!("cannot start weir: {e}"))?);
         self.wait()
     }
 
-    fn daemon_command(&self, io: &str) -> Result<Command, String> {
-        let said =
-            fs::File::options().create(true).append(true).open(self.world.folder.join("said"));
-        let said = said.map_err(|e| format!("{}: {e}", self.world.folder.display()))?;
-        let mut command = self.world.box_.command(&self.weir.display().to_string());
-        command.args(["run", "--io", io, "--config"]).arg(self.policy());
-        command
-            .arg("--socket")
-            .arg(self.socket())
-            .arg("--state")
-            .arg(self.world.folder.join("state"));
-        let again =
-            said.try_clone().map_err(|e| format!("{}: {e}", self.world.folder.display()))?;
-        command.stdin(Stdio::null()).stdout(said).stderr(again);
-        Ok(command)
+    /// `weir run` with all its arguments; the bridge has none.
+    pub(crate) fn run_line(&self) -> Vec<String> {
+        let arguments = self.middle.io().map(|io| self.run_arguments(io)).unwrap_or_default();
+        std::iter::once(self.how.weir.display().to_string()).chain(arguments).collect()
+    }
+
+    fn run_arguments(&self, io: &str) -> Vec<String> {
+        let path = |path: PathBuf| path.display().to_string();
+        let mut words = ["run", "--io", io, "--config"].map(str::to_owned).to_vec();
+        words.extend([path(self.policy()), "--socket".to_owned(), path(self.socket())]);
+        words.extend(["--state".to_owned(), path(self.file("state"))]);
+        words.extend(self.how.arguments.iter().cloned());
+        words
     }
 
     /// Returns when the daemon answers, or says why it does not.
     fn wait(&mut self) -> Result<(), String> {
         let end = clock::now() + READY;
         loop {
-            if self.ask(&["status", "--json"]).is_ok() {
+            if self.status().is_ok() {
                 return Ok(());
             }
             let ended = self.daemon.as_mut().and_then(|child| child.try_wait().ok().flatten());
@@ -133,7 +163,7 @@ impl<'a> Joined<'a> {
     pub(crate) fn second(&self, within: Span) -> Result<Option<(Option<i32>, String)>, String> {
         let Some(io) = self.middle.io() else { return Ok(None) };
         let socket = self.world.folder.join("second.sock");
-        let mut command = self.world.box_.command(&self.weir.display().to_string());
+        let mut command = self.world.box_.command(&self.how.weir.display().to_string());
         command.args(["run", "--io", io, "--config"]).arg(self.policy());
         command.arg("--socket").arg(socket).arg("--state").arg(self.world.folder.join("second"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -195,7 +225,20 @@ impl<'a> Joined<'a> {
         if self.middle == Middle::Bridge {
             return Ok(None);
         }
-        self.told_of("status").map(|status| Some(lost_at_ports(&status)))
+        self.status().map(|status| Some(lost_at_ports(&status)))
+    }
+
+    /// `weir status`, also one that lists trouble, for which its exit status is 1.
+    pub(crate) fn status(&self) -> Result<Value, String> {
+        let (_, printed, said) = self.try_ask(&["status", "--json"])?;
+        serde_json::from_str(&printed).map_err(|_| format!("weir status: {said}"))
+    }
+
+    /// What `weir status` says is wrong.
+    pub(crate) fn trouble(&self) -> Result<Vec<String>, String> {
+        let status = self.status()?;
+        let list = status.get("trouble").and_then(Value::as_array).into_iter().flatten();
+        Ok(list.map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned)).collect())
     }
 
     fn told_of(&self, word: &str) -> Result<Value, String> {
@@ -254,6 +297,20 @@ impl<'a> Joined<'a> {
         }
     }
 
+    /// Waits until the daemon has ended, and tells whether it did in time.
+    pub(crate) fn ends_within(&mut self, span: Span) -> bool {
+        let Some(child) = &mut self.daemon else { return true };
+        let end = clock::now() + span;
+        while matches!(child.try_wait(), Ok(None)) {
+            if clock::now() > end {
+                return false;
+            }
+            clock::sleep(Span::from_ms(2));
+        }
+        self.daemon = None;
+        true
+    }
+
     /// After the interfaces were made anew. weir finds them by itself; a bridge must be told.
     pub(crate) fn plugged_again(&self) -> Result<(), String> {
         match self.middle {
@@ -264,36 +321,61 @@ impl<'a> Joined<'a> {
 
     /// What the daemon has said, its last lines.
     pub(crate) fn said(&self) -> String {
-        let text = fs::read_to_string(self.world.folder.join("said")).unwrap_or_default();
+        let text = fs::read_to_string(self.file("said")).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(20)..].join("\n")
     }
 
-    fn ask(&self, words: &[&str]) -> Result<String, String> {
+    pub(crate) fn ask(&self, words: &[&str]) -> Result<String, String> {
         let socket = self.socket().display().to_string();
         self.weir(&[words, &["--socket", &socket]].concat())
     }
 
-    fn weir(&self, words: &[&str]) -> Result<String, String> {
-        let output = Command::new(&self.weir).args(words).stdin(Stdio::null()).output();
-        let output = output.map_err(|e| format!("cannot start weir: {e}"))?;
-        if output.status.success() {
-            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-        }
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        Err(format!("`weir {}`: {said}", words.join(" ")))
+    /// A command to the daemon: how it ended, what it printed and what it said.
+    pub(crate) fn try_ask(&self, words: &[&str]) -> Result<(ExitStatus, String, String), String> {
+        let socket = self.socket().display().to_string();
+        self.try_weir(&[words, &["--socket", &socket]].concat())
     }
 
-    fn write(&self, policy: &str) -> Result<(), String> {
+    fn weir(&self, words: &[&str]) -> Result<String, String> {
+        match self.try_weir(words)? {
+            (status, printed, _) if status.success() => Ok(printed),
+            (_, _, said) => Err(format!("`weir {}`: {said}", words.join(" "))),
+        }
+    }
+
+    fn try_weir(&self, words: &[&str]) -> Result<(ExitStatus, String, String), String> {
+        // inside, because some commands look at interfaces too
+        let mut command = self.world.box_.command(&self.how.weir.display().to_string());
+        let output = command.args(words).stdin(Stdio::null()).output();
+        let output = output.map_err(|e| format!("cannot start weir: {e}"))?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        Ok((output.status, text(&output.stdout), text(&output.stderr)))
+    }
+
+    pub(crate) fn write(&self, policy: &str) -> Result<(), String> {
         crate::files::write(&self.policy(), policy)
     }
 
-    fn policy(&self) -> PathBuf {
-        self.world.folder.join("policy.toml")
+    pub(crate) fn policy(&self) -> PathBuf {
+        self.file("toml")
     }
 
-    fn socket(&self) -> PathBuf {
-        self.world.folder.join("weir.sock")
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.file("sock")
+    }
+
+    /// A file of this link's.
+    fn file(&self, ending: &str) -> PathBuf {
+        self.world.folder.join(format!("{}.{ending}", self.how.name))
+    }
+}
+
+impl Start {
+    /// This very binary, under a policy that joins the two sides.
+    pub(crate) fn plain() -> Result<Start, String> {
+        let weir = std::env::current_exe().map_err(|e| format!("the running binary: {e}"))?;
+        Ok(Start { weir, name: "weir".to_owned(), arguments: Vec::new() })
     }
 }
 
@@ -301,8 +383,8 @@ impl Drop for Joined<'_> {
     fn drop(&mut self) {
         if let Some(mut child) = self.daemon.take() {
             // asked first, so that it can put things back
-            let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
-            let _ = Command::new("kill").args(["-CONT", &child.id().to_string()]).status();
+            family::signal("-TERM", &[child.id()]);
+            family::signal("-CONT", &[child.id()]);
             let end = clock::now() + Span::from_secs(3);
             while matches!(child.try_wait(), Ok(None)) && clock::now() < end {
                 clock::sleep(ASK_AGAIN);

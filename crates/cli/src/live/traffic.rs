@@ -60,7 +60,7 @@ impl End {
 
     /// A socket there. A receive buffer that overflows while the machine is late would look like
     /// loss on the way; the default holds 200 KB.
-    fn socket(&self) -> Result<UdpSocket, String> {
+    pub(crate) fn socket(&self) -> Result<UdpSocket, String> {
         let at = self.at;
         let failed = move |e| format!("udp {at}: {e}");
         self.place.within(move || {

@@ -104,7 +104,12 @@ impl World {
 
     /// The cable between the LAN and the box; also to put it back after [`Self::unplug_lan`].
     pub(crate) fn plug_lan(&self) -> Result<(), String> {
-        self.cable(("lan0", &self.lan), ("eth1", &self.box_))?;
+        self.plug_lan_with(1)
+    }
+
+    /// The same with so many queues each way at both ends.
+    pub(crate) fn plug_lan_with(&self, queues: u16) -> Result<(), String> {
+        self.cable_with(("lan0", &self.lan), ("eth1", &self.box_), queues)?;
         self.host("lan0", &self.lan, (0..self.sketch.hosts).map(lan_host))
     }
 
@@ -113,10 +118,22 @@ impl World {
         self.box_.ip("link del eth1")
     }
 
-    fn cable(&self, (a, at_a): (&str, &Place), (b, at_b): (&str, &Place)) -> Result<(), String> {
+    /// A cable between two places, both its ends up.
+    pub(crate) fn cable(&self, a: (&str, &Place), b: (&str, &Place)) -> Result<(), String> {
+        self.cable_with(a, b, 1)
+    }
+
+    fn cable_with(
+        &self,
+        (a, at_a): (&str, &Place),
+        (b, at_b): (&str, &Place),
+        queues: u16,
+    ) -> Result<(), String> {
         let (from, to) = (&at_a.name, &at_b.name);
-        self.shell
-            .run(&format!("ip link add {a} netns {from} type veth peer name {b} netns {to}"))?;
+        let many = format!("numtxqueues {queues} numrxqueues {queues}");
+        self.shell.run(&format!(
+            "ip link add {a} netns {from} {many} type veth peer name {b} netns {to} {many}"
+        ))?;
         at_a.ip(&format!("link set {a} up"))?;
         at_b.ip(&format!("link set {b} up"))
     }
@@ -195,6 +212,11 @@ impl Place {
     /// A program inside, to its end.
     pub(crate) fn run(&self, command: &str) -> Result<(), String> {
         self.shell.run(&format!("ip netns exec {} {command}", self.name))
+    }
+
+    /// The same, with what it printed.
+    pub(crate) fn ask(&self, command: &str) -> Result<String, String> {
+        self.shell.ask(&format!("ip netns exec {} {command}", self.name))
     }
 
     /// A program inside, for the caller to start.

@@ -14,8 +14,8 @@ use super::history::History;
 use super::link::{Link, Ports};
 use super::revision::{About, Revision};
 
-pub(crate) fn mode(link: &Link) -> &'static str {
-    if link.is_observing() { "observe" } else { "shape" }
+pub(crate) fn mode(is_observing: bool) -> &'static str {
+    if is_observing { "observe" } else { "shape" }
 }
 
 /// A revision without its differences and files.
@@ -31,10 +31,10 @@ pub(crate) fn revision(revision: &Revision) -> Value {
 }
 
 /// How long what is in effect waits, and what comes then.
-pub(crate) fn confirm(changes: &Changes, now: Instant) -> Value {
-    changes.waits_until().map_or(Value::Null, |until| {
+pub(crate) fn confirm(waits: Option<(Instant, u64)>, now: Instant) -> Value {
+    waits.map_or(Value::Null, |(until, back_to)| {
         let left = until.since(now).ns().div_ceil(1_000_000_000);
-        json!({ "left_s": left, "goes_back_to": changes.confirmed().about.number })
+        json!({ "left_s": left, "goes_back_to": back_to })
     })
 }
 
@@ -55,6 +55,11 @@ pub(crate) fn ports(plan: &Plan, ports: Option<&Ports>) -> Value {
     let one = |side: Side, interface: &str| {
         let state = ports.map(|ports| ports.state[side as usize]);
         let counted = ports.and_then(|ports| ports.counters[side as usize]);
+        let passed = ports.and_then(|ports| ports.passed[side as usize]);
+        let passed = passed.map(|counts| {
+            let counts = counts.named().into_iter();
+            Value::Object(counts.map(|(name, n)| (name.to_owned(), Value::from(n))).collect())
+        });
         json!({
             "interface": interface,
             "state": match state {
@@ -64,6 +69,7 @@ pub(crate) fn ports(plan: &Plan, ports: Option<&Ports>) -> Value {
                 None => "unknown",
             },
             "counters": counted.map(|c| counters_of_port(&c)),
+            "xdp": passed,
         })
     };
     json!({ "lan": one(Side::Lan, &plan.lan), "wan": one(Side::Wan, &plan.wan) })

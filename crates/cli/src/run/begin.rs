@@ -10,7 +10,7 @@ use weir_policy::Reading;
 use super::clock;
 use super::history::History;
 use super::refused::Refused;
-use super::revision::{By, Fate, How, Kept, Revision, read_again};
+use super::revision::{By, Fate, How, Kept, Revision, Rows, hold, read_again};
 
 /// What a link begins with.
 #[derive(Debug)]
@@ -41,7 +41,16 @@ pub(crate) fn begin(
     let by = By { author: "start".into(), how: How::Start, comment: String::new(), time: of_day };
     let before = head.as_ref().map(|head| &head.plan);
     let of_file = reading.map_err(|why| Refused::cannot(why, ""));
-    let of_file = of_file.and_then(|reading| Revision::of(reading, link, before, by));
+    let of_file = of_file.and_then(|reading| {
+        let sources = head.as_ref().map_or(&[][..], |head| &head.sources);
+        Revision::of(hold(reading, sources)?, link, before, by)
+    });
+    if let Ok(Rows { skipped: skipped @ 1.., held }) = of_file.as_ref().map(|of_file| of_file.rows)
+    {
+        remarks.push(format!(
+            "{skipped} subscribers were skipped, of which {held} keep their last good row"
+        ));
+    }
     match (of_file, head) {
         (Ok(revision), None) => Ok(Begin::anew(revision, history, remarks)),
         (Ok(revision), Some(mut head)) => {

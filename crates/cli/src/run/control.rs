@@ -5,33 +5,40 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use weir_policy::{Plan, Reading, Source};
+use weir_policy::{Plan, Source};
 use weir_units::{Instant, Span};
 
 use super::answers;
-use super::begin::{Begin, kept};
+use super::begin::Begin;
+use super::board::{self, Counted, Look, Told, Turns};
 use super::change::{Changes, Step};
+#[cfg(test)]
+use super::desk::Text;
+use super::desk::{Prepared, Read};
+use super::facts::Facts;
 use super::history::History;
 use super::link::{Link, Ports};
-use super::metrics;
-use super::protocol::{Apply, Request, VERSION};
-use super::refused::{self, Refused};
-use super::revision::{By, Fate, How, Kept, Revision, read, read_again};
+use super::protocol::{Request, VERSION};
+use super::refused::Refused;
+use super::revision::{By, Fate, How, Kept, Revision, Rows, changes};
+use super::trouble::Trouble;
 use crate::out::say;
-use crate::{files, problems};
 
 /// A link and everything that is known about its policy.
 pub(crate) struct Control {
     link: Link,
     changes: Changes,
     history: History,
-    /// What the link was started with, and is read again on SIGHUP.
-    file: PathBuf,
+    /// What the link was started with, and is read again on SIGHUP; none where all stood on the
+    /// command line.
+    file: Option<PathBuf>,
     started: Instant,
     /// The file as it was last read.
     read: Vec<Kept>,
     /// Why the file was not taken when it was last read again.
     not_taken: Option<String>,
+    /// What the watcher of the link has found.
+    troubles: Vec<Trouble>,
     /// When the disk is tried again.
     again_at: Instant,
 }
@@ -45,12 +52,28 @@ pub(crate) struct Asker<'a> {
     pub(crate) of_day: u64,
 }
 
+impl Asker<'_> {
+    /// The same for the history.
+    pub(crate) fn by(self, how: How) -> By {
+        By { author: self.name.to_owned(), how, comment: String::new(), time: self.of_day }
+    }
+}
+
+/// A way back: it was gone, or these files have to be read first.
+pub(crate) enum Back {
+    Done(Value),
+    To(Vec<Source>, By),
+}
+
 /// What is to be done when the answer is on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     Nothing,
     Stop,
 }
+
+/// What stands for the file where the policy is made of the command line.
+pub(crate) const COMMAND_LINE: &str = "the command line";
 
 /// How often a disk that took nothing is tried again.
 const AGAIN: Span = Span::from_secs(60);
@@ -74,15 +97,17 @@ impl Control {
             link,
             changes: Changes::new(first),
             history,
-            file: file.to_owned(),
+            file: (file != Path::new(COMMAND_LINE)).then(|| file.to_owned()),
             read,
             started: now,
             not_taken: None,
+            troubles: Vec::new(),
             again_at: now + AGAIN,
         }
     }
 
-    /// Answers one line with one line. Never fails: what is wrong is the answer.
+    /// Answers one line with one line, here and now. Never fails: what is wrong is the answer.
+    #[cfg(test)]
     pub(crate) fn answer_line(&mut self, line: &[u8], asker: Asker<'_>) -> (String, After) {
         let request = Request::read(line);
         let stops = matches!(request, Ok(Request::Stop));
@@ -91,47 +116,100 @@ impl Control {
         (line_of(answer), after)
     }
 
-    /// Does what is asked.
-    pub(crate) fn answer(&mut self, asked: Request, asker: Asker<'_>) -> Result<Value, Refused> {
+    /// Does what is asked, as [`super::serve`] does it on several threads.
+    #[cfg(test)]
+    fn answer(&mut self, asked: Request, asker: Asker<'_>) -> Result<Value, Refused> {
+        let now = asker.now;
         match asked {
-            Request::Status => Ok(self.status(asker.now)),
-            Request::Tree { all } => self.tree(all, asker.now),
+            Request::Status => {
+                let look = self.look(now);
+                Ok(board::status(&self.told(), Some(&look), now))
+            }
+            Request::Tree { all } => {
+                let counted = self.count(now);
+                board::tree(&self.told(), Some(&counted), all, now)
+            }
+            Request::Metrics => {
+                let (look, counted) = (self.look(now), self.count(now));
+                let text = board::metrics(&self.told(), Some(&look), Some(&counted), now);
+                Ok(json!({ "text": text }))
+            }
+            Request::Apply(apply) => {
+                let text = Text::Policy(apply);
+                match text.read(asker.by(How::Apply), self.told().before())? {
+                    Read::Policy(prepared) => self.put(*prepared, asker),
+                    Read::Request(_) | Read::File(..) => unreachable!("a policy is read"),
+                }
+            }
+            Request::Rollback { to, comment } => match self.back_to(to, &comment, asker)? {
+                Back::Done(answer) => Ok(answer),
+                Back::To(sources, by) => {
+                    match Text::Again(sources).read(by, self.told().before())? {
+                        Read::Policy(prepared) => self.go_back(*prepared, asker),
+                        Read::Request(_) | Read::File(..) => unreachable!("a policy is read"),
+                    }
+                }
+            },
+            Request::Stop => Ok(json!({ "link": self.link.plan().name })),
+            other => self.simple(&other, asker),
+        }
+    }
+
+    /// Reads the file again, here and now.
+    #[cfg(test)]
+    pub(crate) fn reload(&mut self, now: Instant, of_day: u64) {
+        let asker = Asker { name: "SIGHUP", now, of_day };
+        let Some(file) = self.file_to_read() else { return };
+        let text = Text::File(file);
+        let read = text.read(asker.by(How::Reload), self.told().before());
+        self.reloaded(read, asker);
+    }
+
+    /// What needs neither a text nor what the packet thread counts by class.
+    pub(crate) fn simple(&mut self, asked: &Request, asker: Asker<'_>) -> Result<Value, Refused> {
+        match asked {
             Request::Books => {
-                let books = self.link.books().map_err(stuck)?;
+                let books = self.link.books().map_err(|why| board::stuck(&why))?;
                 Ok(answers::books(&books, asker.now))
             }
-            Request::Apply(apply) => self.apply(*apply, asker),
             Request::Confirm => {
                 let steps = self.changes.confirm()?;
                 self.keep(steps);
                 Ok(json!({ "revision": answers::revision(self.changes.current()) }))
             }
-            Request::Rollback { to, comment } => self.rollback(to, comment, asker),
             Request::History => Ok(answers::history(&self.history, &self.changes)),
             Request::Observe { on } => {
-                self.link.observe(on).map_err(stuck)?;
-                let does = if on { "only observes" } else { "shapes" };
+                self.link.observe(*on).map_err(|why| board::stuck(&why))?;
+                let does = if *on { "only observes" } else { "shapes" };
                 say(&format!("weir: the link {does}, as {} asked", asker.name));
-                Ok(json!({ "mode": answers::mode(&self.link) }))
+                Ok(json!({ "mode": answers::mode(self.link.is_observing()) }))
             }
-            Request::Metrics => Ok(json!({ "text": self.metrics(asker.now) })),
-            Request::Stop => {
-                say(&format!("weir: stopped by {}", asker.name));
-                Ok(json!({ "link": self.link.plan().name }))
-            }
+            Request::Status
+            | Request::Tree { .. }
+            | Request::Metrics
+            | Request::Apply(_)
+            | Request::Rollback { .. }
+            | Request::Stop => Err(Refused::cannot("this is asked elsewhere", "")),
         }
     }
 
-    /// Reads the file again, as SIGHUP asks. What is wrong with it goes to standard error.
-    pub(crate) fn reload(&mut self, now: Instant, of_day: u64) {
-        let asker = Asker { name: "SIGHUP", now, of_day };
-        let taken = match files::policy(&self.file) {
-            Ok(reading) => {
-                problems::print(&reading);
-                self.read = reading.sources.iter().map(Kept::of).collect();
-                self.take(reading, How::Reload, String::new(), None, asker).map(drop)
+    /// The file that SIGHUP reads again; without one that is said.
+    pub(crate) fn file_to_read(&self) -> Option<PathBuf> {
+        if self.file.is_none() {
+            say("weir: the link was started without a policy file; SIGHUP changes nothing");
+        }
+        self.file.clone()
+    }
+
+    /// Takes the file as it was read again, as SIGHUP asked.
+    pub(crate) fn reloaded(&mut self, read: Result<Read, Refused>, asker: Asker<'_>) {
+        let taken = match read {
+            Ok(Read::File(kept, prepared)) => {
+                self.read = kept.unwrap_or_else(|| std::mem::take(&mut self.read));
+                prepared.and_then(|prepared| self.put(*prepared, asker)).map(drop)
             }
-            Err(why) => Err(Refused::cannot(why, "")),
+            Ok(_) => Ok(()),
+            Err(refused) => Err(refused),
         };
         self.not_taken = taken.err().map(|refused| refused.to_string());
         if let Some(why) = &self.not_taken {
@@ -160,6 +238,11 @@ impl Control {
         }
     }
 
+    /// What is wrong with the link by the word of who watches it; replaces what was said before.
+    pub(crate) fn set_troubles(&mut self, troubles: Vec<Trouble>) {
+        self.troubles = troubles;
+    }
+
     /// Whether packets still turn.
     pub(crate) fn is_alive(&self) -> bool {
         self.link.is_alive()
@@ -171,25 +254,49 @@ impl Control {
         Some((&mut self.link, ports))
     }
 
-    /// The metrics as text.
-    pub(crate) fn metrics(&mut self, now: Instant) -> String {
-        let (report, ports) = (self.link.report(), self.link.ports());
-        metrics::text(&metrics::Told {
-            plan: self.link.plan(),
-            report: report.ok().as_ref(),
-            ports: ports.ok().as_ref(),
-            facts: self.link.facts(),
-            is_alive: self.link.is_alive(),
+    /// What is known without asking the packet thread.
+    pub(crate) fn told(&self) -> Told {
+        Told {
+            revision: self.changes.current().clone(),
+            confirmed: self.changes.confirmed().clone(),
             is_observing: self.link.is_observing(),
-            revision: self.changes.current().about.number,
-            uptime: now.since(self.started),
-        })
+            way: self.link.way(),
+            bypass: self.link.bypass().map(str::to_owned),
+            file: match &self.file {
+                Some(file) => file.display().to_string(),
+                None => COMMAND_LINE.to_owned(),
+            },
+            started: self.started,
+            waits: self.changes.waits_until().map(|at| (at, self.changes.confirmed().about.number)),
+            history: json!({
+                "folder": self.history.folder().display().to_string(),
+                "kept": self.history.told().count(),
+            }),
+            troubles: self.troubles(),
+        }
     }
 
-    /// What a log should have when someone asks for all there is.
-    pub(crate) fn dump(&mut self, now: Instant) -> String {
-        let tree = self.tree(true, now).unwrap_or_else(|refused| refused.to_json());
-        format!("{:#}\n{tree:#}", self.status(now))
+    /// How the link is now, by the word of the packet thread.
+    pub(crate) fn look(&mut self, now: Instant) -> Look {
+        Look {
+            at: now,
+            ports: self.link.ports(),
+            is_alive: self.link.is_alive(),
+            packets: answers::packets(&self.link, now),
+            turns: Turns::of(self.link.facts()),
+            found: self.link.found(),
+            round_trips: self.link.round_trips(),
+        }
+    }
+
+    /// What the classes have got by now.
+    pub(crate) fn count(&mut self, now: Instant) -> Counted {
+        Counted { at: now, report: self.link.report() }
+    }
+
+    /// What the packet thread tells of itself, for who asks without holding control.
+    pub(crate) fn facts(&self) -> Arc<Facts> {
+        self.link.facts().clone()
     }
 
     /// Gives the link back, to be stopped.
@@ -197,72 +304,46 @@ impl Control {
         self.link
     }
 
-    fn status(&mut self, now: Instant) -> Value {
-        let ports = self.link.ports();
-        let mut trouble: Vec<String> = Vec::new();
-        if let Err(why) = &ports {
-            trouble.push(format!("no frame passes through weir: {why}"));
+    /// What is wrong, but for what the packet thread says.
+    fn troubles(&self) -> Vec<Trouble> {
+        let mut troubles = self.troubles.clone();
+        let history = self.history.folder().display();
+        troubles.extend(self.history.trouble().map(|why| {
+            let cure = format!("make room in {history}; weir tries again each minute");
+            Trouble::new(format!("history could not be written: {why}"), cure)
+        }));
+        let cure = format!("move it out of {history}, or restore it");
+        let damaged = self.history.damaged().iter();
+        troubles
+            .extend(damaged.map(|what| Trouble::new(format!("history: {what}"), cure.as_str())));
+        let file = self.file.as_deref().unwrap_or(Path::new(COMMAND_LINE)).display();
+        troubles.extend(self.not_taken.iter().map(|why| {
+            let cure = format!("correct {file} and send SIGHUP, or apply another policy");
+            Trouble::new(format!("{file} was not taken: {why}"), cure)
+        }));
+        let current = self.changes.current();
+        if current.rows.skipped > 0 {
+            let (number, Rows { skipped, held }) = (current.about.number, current.rows);
+            let what = format!(
+                "{skipped} subscribers of revision {number} were skipped, of which {held} keep \
+                 their last good row"
+            );
+            let cure = "correct the rows that `weir check POLICY` names, and apply it again";
+            troubles.push(Trouble::new(what, cure));
         }
-        let written = self.history.trouble();
-        trouble.extend(written.map(|why| format!("history could not be written: {why}")));
-        trouble.extend(self.history.damaged().iter().map(|what| format!("history: {what}")));
-        let not_taken = self.not_taken.as_ref();
-        let file = self.file.display();
-        trouble.extend(not_taken.map(|why| format!("{file} was not taken: {why}")));
-        json!({
-            "version": env!("CARGO_PKG_VERSION"),
-            "link": self.link.plan().name,
-            "mode": answers::mode(&self.link),
-            "io": self.link.way(),
-            "bypass": self.link.bypass(),
-            "found_down": self.link.found().map(weir_units::Rate::bps),
-            "round_trips": answers::round_trips(self.link.round_trips()),
-            "file": file.to_string(),
-            "uptime_s": now.since(self.started).ns() / 1_000_000_000,
-            "revision": answers::revision(self.changes.current()),
-            "confirm": answers::confirm(&self.changes, now),
-            "ports": answers::ports(self.link.plan(), ports.as_ref().ok()),
-            "packets": answers::packets(&self.link, now),
-            "flows": ports.as_ref().map_or(Value::Null, |ports| Value::from(ports.flows)),
-            "history": {
-                "folder": self.history.folder().display().to_string(),
-                "kept": self.history.told().count(),
-            },
-            "trouble": trouble,
-        })
+        troubles
     }
 
-    fn tree(&mut self, all: bool, now: Instant) -> Result<Value, Refused> {
-        let report = self.link.report().map_err(stuck)?;
-        let mut tree = answers::tree(&report, self.link.plan(), all, now);
-        tree["mode"] = Value::from(answers::mode(&self.link));
-        Ok(tree)
-    }
-
-    fn apply(&mut self, apply: Apply, asker: Asker<'_>) -> Result<Value, Refused> {
-        let table = apply.subscribers.as_deref().map(str::as_bytes);
-        let reading = read(Source::new(apply.name, apply.text), table)?;
-        if !apply.dry {
-            return self.take(reading, How::Apply, apply.comment, apply.confirm, asker);
-        }
-        let problems = refused::problems(&reading);
-        let revision = self.revision(reading, How::Apply, apply.comment, asker)?;
-        self.changes.may(&revision.plan, asker.now, apply.confirm)?;
-        Ok(json!({ "changes": revision.about.changes, "problems": problems }))
-    }
-
-    /// Puts a policy that was read into effect.
-    fn take(
-        &mut self,
-        reading: Reading,
-        how: How,
-        comment: String,
-        confirm: Option<Span>,
-        asker: Asker<'_>,
-    ) -> Result<Value, Refused> {
-        let problems = refused::problems(&reading);
-        let revision = self.revision(reading, how, comment, asker)?;
+    /// Puts a policy that was read into effect, or says what it would change.
+    pub(crate) fn put(&mut self, prepared: Prepared, asker: Asker<'_>) -> Result<Value, Refused> {
+        let (dry, confirm) = (prepared.dry, prepared.confirm);
+        let (revision, problems) = self.numbered(prepared);
         let changes = revision.about.changes.clone();
+        let rows = revision.rows.to_json();
+        if dry {
+            self.changes.may(&revision.plan, asker.now, confirm)?;
+            return Ok(json!({ "changes": changes, "subscribers": rows, "problems": problems }));
+        }
         let is_new = confirm.is_some()
             || self.changes.waits_until().is_some()
             || !self.changes.current().is_same_text(&revision.sources);
@@ -278,48 +359,61 @@ impl Control {
             "revision": answers::revision(self.changes.current()),
             "new": is_new,
             "changes": changes,
+            "subscribers": rows,
             "problems": problems,
-            "confirm": answers::confirm(&self.changes, asker.now),
+            "confirm": answers::confirm(self.told().waits, asker.now),
             "history_trouble": self.history.trouble(),
         }))
     }
 
-    fn rollback(
+    /// Goes back if nothing needs to be read for that; says otherwise what does.
+    pub(crate) fn back_to(
         &mut self,
         to: Option<u64>,
-        comment: String,
+        comment: &str,
         asker: Asker<'_>,
-    ) -> Result<Value, Refused> {
-        let (confirmed, current) = (self.changes.confirmed().clone(), self.changes.current());
+    ) -> Result<Back, Refused> {
+        let before = self.changes.current().about.number;
         let waits = self.changes.waits_until().is_some();
-        let before = current.about.number;
-        if waits && to.is_none_or(|to| to == confirmed.about.number) {
+        if waits && to.is_none_or(|to| to == self.changes.confirmed().about.number) {
             let link = &mut self.link;
             let steps = self.changes.undo(&mut |plan| link.change_to(plan.clone()))?;
             self.keep(steps);
-        } else {
-            let target = self.target(to)?;
-            let number = target.about.number;
-            let said = if comment.is_empty() { comment } else { format!(": {comment}") };
-            let comment = format!("back to revision {number}{said}");
-            let reading = read_again(target.sources)?;
-            let revision = self.revision(reading, How::Rollback, comment, asker)?;
-            let link = &mut self.link;
-            let mut put = |plan: &Plan| link.change_to(plan.clone());
-            let steps = self.changes.go_back(revision, &mut put)?;
-            self.keep(steps);
+            return Ok(Back::Done(self.is_back(before, asker)));
         }
+        let (number, sources) = self.target(to)?;
+        let said = if comment.is_empty() { String::new() } else { format!(": {comment}") };
+        let comment = format!("back to revision {number}{said}");
+        Ok(Back::To(sources, By { comment, ..asker.by(How::Rollback) }))
+    }
+
+    /// Goes back to what was read.
+    pub(crate) fn go_back(
+        &mut self,
+        prepared: Prepared,
+        asker: Asker<'_>,
+    ) -> Result<Value, Refused> {
+        let before = self.changes.current().about.number;
+        let (revision, _) = self.numbered(prepared);
+        let link = &mut self.link;
+        let mut put = |plan: &Plan| link.change_to(plan.clone());
+        let steps = self.changes.go_back(revision, &mut put)?;
+        self.keep(steps);
+        Ok(self.is_back(before, asker))
+    }
+
+    fn is_back(&self, before: u64, asker: Asker<'_>) -> Value {
         let current = self.changes.current();
         say(&format!("weir: from revision {before} to {} by {}", current.about.number, asker.name));
-        Ok(json!({
+        json!({
             "revision": answers::revision(current),
             "changes": current.about.changes,
             "history_trouble": self.history.trouble(),
-        }))
+        })
     }
 
-    /// The revision to go back to; without a number the one confirmed before.
-    fn target(&self, to: Option<u64>) -> Result<Revision, Refused> {
+    /// The revision to go back to and its files; without a number the one confirmed before.
+    fn target(&self, to: Option<u64>) -> Result<(u64, Vec<Source>), Refused> {
         let current = self.changes.current().about.number;
         let earlier = || {
             let mut earlier = self.history.told().rev().filter(|about| about.number < current);
@@ -336,35 +430,37 @@ impl Control {
         // those in memory need no disk
         let held = [Some(self.changes.confirmed()), self.changes.before()];
         if let Some(held) = held.into_iter().flatten().find(|held| held.about.number == number) {
-            return Ok(Revision::clone(held));
+            return Ok((number, held.sources.clone()));
         }
         if self.history.about(number).is_none() {
             let what = format!("there is no revision {number}");
             return Err(Refused::call(what, "`weir history` lists what there is"));
         }
-        kept(&self.history, number, &self.link.plan().name)
+        let sources = self.history.load(number).map_err(|why| Refused::cannot(why, ""))?;
+        Ok((number, sources))
     }
 
-    fn revision(
-        &self,
-        reading: Reading,
-        how: How,
-        comment: String,
-        asker: Asker<'_>,
-    ) -> Result<Revision, Refused> {
-        let by = By { author: asker.name.to_owned(), how, comment, time: asker.of_day };
-        let current = &self.changes.current().plan;
-        let mut revision = Revision::of(reading, &self.link.plan().name, Some(current), by)?;
+    /// A policy that was read as the next revision, and its problems.
+    fn numbered(&self, prepared: Prepared) -> (Revision, Vec<Value>) {
+        let Prepared { mut revision, before, problems, .. } = prepared;
+        let current = self.changes.current();
+        if !Arc::ptr_eq(&before, current) {
+            // another came between
+            revision.about.changes = changes(&current.plan, &revision.plan);
+        }
         revision.about.number = self.history.next();
-        if !how.is_of_file() {
+        if !revision.about.how.is_of_file() {
             revision.about.read.clone_from(&self.read);
         }
-        Ok(revision)
+        (revision, problems)
     }
 
     fn keep(&mut self, steps: Vec<Step>) {
         for (revision, fate) in steps {
             self.history.keep(&revision, fate);
+        }
+        if let Some(what) = self.history.pruned() {
+            say(&format!("weir: {what}"));
         }
         if let Some(why) = self.history.trouble() {
             say(&format!("weir: history could not be written: {why}"));
@@ -383,11 +479,4 @@ pub(crate) fn line_of(answer: Result<Value, Refused>) -> String {
         line.append(rest);
     }
     format!("{line}\n")
-}
-
-fn stuck(why: String) -> Refused {
-    Refused::cannot(
-        why,
-        "`weir status` says more; frames pass beside weir if it has a way to let them",
-    )
 }

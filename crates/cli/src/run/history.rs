@@ -1,6 +1,7 @@
 //! The revisions of a link's policy on disk, so that one can go back, and so that a restart comes
 //! up with what was confirmed last: a folder per link, per revision the policy (`7.toml`), its
-//! table (`7.csv`) and what is told of it (`7.json`), and `head`, the number of the one confirmed
+//! table (`7.csv`), the rows that hold in place of skipped ones (`7.held`) and what is told of it
+//! (`7.json`), and `head`, the number of the one confirmed
 //! last. Nothing about traffic depends on the disk: what cannot be written is said, and tried
 //! again.
 
@@ -18,6 +19,10 @@ use crate::files;
 /// Where the histories of all links are, unless the operator says otherwise.
 pub(crate) const STATE: &str = "/var/lib/weir";
 
+/// What the names of a revision's files end with: the policy, its table, and the rows that hold
+/// because those of the table were skipped.
+const ENDINGS: [&str; 3] = ["toml", "csv", "held"];
+
 /// Bytes of what is told of a revision.
 const ABOUT_BYTES: u64 = 1 << 20;
 
@@ -32,6 +37,10 @@ pub(crate) struct History {
     damaged: Vec<String>,
     /// Why the disk does not have what it should.
     trouble: Option<String>,
+    /// How many bytes the files of all revisions may have.
+    most: u64,
+    /// Revisions that made room, until somebody says so.
+    pruned: Vec<u64>,
 }
 
 impl History {
@@ -44,6 +53,8 @@ impl History {
             next: 1,
             damaged: Vec::new(),
             trouble: None,
+            most: limits::HISTORY_BYTES,
+            pruned: Vec::new(),
         };
         if let Err(why) = history.look() {
             history.trouble = Some(format!("{}: {why}", history.folder.display()));
@@ -107,12 +118,16 @@ impl History {
     /// The files of a revision, if they are as they were.
     pub(crate) fn load(&self, number: u64) -> Result<Vec<Source>, String> {
         let about = self.told.get(&number).ok_or_else(|| format!("there is no {number}"))?;
-        let bounds = [("toml", limits::POLICY_BYTES), ("csv", limits::SUBSCRIBER_BYTES)];
+        let bounds = [
+            (ENDINGS[0], limits::POLICY_BYTES),
+            (ENDINGS[1], limits::SUBSCRIBER_BYTES),
+            (ENDINGS[2], limits::SUBSCRIBER_BYTES),
+        ];
         let mut sources = Vec::new();
         for (kept, (ending, most)) in about.files.iter().zip(bounds) {
             let path = self.path(number, ending);
             let bytes =
-                files::read(&path, most).map_err(|why| format!("{}: {why}", path.display()))?;
+                files::read_own(&path, most).map_err(|why| format!("{}: {why}", path.display()))?;
             if !kept.is(&bytes) {
                 return Err(format!("{}: it is not what was written there", path.display()));
             }
@@ -130,6 +145,7 @@ impl History {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             entries => entries?,
         };
+        files::close_folder(&self.folder)?;
         let mut numbers = std::collections::BTreeSet::new();
         for entry in entries {
             let path = entry?.path();
@@ -156,7 +172,7 @@ impl History {
     /// Where the disk says nothing usable, the confirmed revision with the highest number it is.
     fn find_head(&mut self) {
         let path = self.folder.join("head");
-        let said = files::read(&path, 64).ok();
+        let said = files::read_own(&path, 64).ok();
         let said = said.and_then(|bytes| String::from_utf8(bytes).ok()?.trim().parse().ok());
         self.head = said.filter(|number| self.told.contains_key(number));
         if self.head.is_none() && !self.told.is_empty() {
@@ -169,7 +185,7 @@ impl History {
     fn read(&self, number: u64) -> Result<About, String> {
         let path = self.path(number, "json");
         let why = |why: &str| format!("{}: {why}", path.display());
-        let bytes = files::read(&path, ABOUT_BYTES).map_err(|error| why(&error))?;
+        let bytes = files::read_own(&path, ABOUT_BYTES).map_err(|error| why(&error))?;
         let value: Value = serde_json::from_slice(&bytes)
             .map_err(|error| why(&format!("it is no JSON: {error}")))?;
         let about =
@@ -185,7 +201,7 @@ impl History {
 
     /// The file of a revision that is not there, or not whole.
     fn lacks(&self, about: &About) -> Option<PathBuf> {
-        let files = about.files.iter().zip(["toml", "csv"]);
+        let files = about.files.iter().zip(ENDINGS);
         let mut files = files.map(|(kept, ending)| (kept, self.path(about.number, ending)));
         let whole = |path: &Path, bytes| std::fs::metadata(path).is_ok_and(|f| f.len() == bytes);
         files.find(|(kept, path)| !whole(path, kept.bytes)).map(|(_, path)| path)
@@ -195,16 +211,16 @@ impl History {
     fn write(&mut self, number: u64, sources: Option<&Vec<Source>>) -> Result<(), String> {
         let Some(about) = self.told.get(&number) else { return Ok(()) };
         let why = |error: &std::io::Error| files::why(error);
-        std::fs::create_dir_all(&self.folder).map_err(|e| why(&e))?;
-        for (source, ending) in sources.into_iter().flatten().zip(["toml", "csv"]) {
-            files::replace(&self.path(number, ending), source.bytes()).map_err(|e| why(&e))?;
+        files::own_folder(&self.folder).map_err(|e| why(&e))?;
+        for (source, ending) in sources.into_iter().flatten().zip(ENDINGS) {
+            files::replace_own(&self.path(number, ending), source.bytes()).map_err(|e| why(&e))?;
         }
         let text = format!("{:#}\n", about.to_json());
-        files::replace(&self.path(number, "json"), text).map_err(|e| why(&e))?;
+        files::replace_own(&self.path(number, "json"), text).map_err(|e| why(&e))?;
         let sync = || File::open(&self.folder)?.sync_all();
         sync().map_err(|e| why(&e))?;
         if about.fate == Fate::Confirmed {
-            files::replace(&self.folder.join("head"), format!("{number}\n"))
+            files::replace_own(&self.folder.join("head"), format!("{number}\n"))
                 .map_err(|e| why(&e))?;
             sync().map_err(|e| why(&e))?;
             self.head = Some(number);
@@ -212,17 +228,38 @@ impl History {
         Ok(())
     }
 
-    /// Lets go of the oldest, never of the head.
+    /// Lets go of the oldest: never of the head, nor of the one to go back to, nor of the newest.
     fn prune(&mut self) {
-        while self.told.len() > limits::REVISIONS {
-            let oldest = self.told.keys().copied().find(|number| Some(*number) != self.head);
+        let confirmed = self.told.values().filter(|about| about.fate == Fate::Confirmed);
+        let before = confirmed.map(|about| about.number).rfind(|number| Some(*number) < self.head);
+        let kept = [self.head, before, self.told.keys().next_back().copied()];
+        let bytes = |about: &About| about.files.iter().map(|file| file.bytes).sum::<u64>();
+        let mut all: u64 = self.told.values().map(bytes).sum();
+        while self.told.len() > limits::REVISIONS || all > self.most {
+            let oldest = self.told.keys().copied().find(|number| !kept.contains(&Some(*number)));
             let Some(oldest) = oldest else { return };
-            self.told.remove(&oldest);
+            all -= self.told.remove(&oldest).as_ref().map_or(0, bytes);
+            self.pruned.push(oldest);
             // what is told of it goes first: without that, nobody takes the rest for whole
-            for ending in ["json", "toml", "csv"] {
+            for ending in ["json"].into_iter().chain(ENDINGS) {
                 let _ = std::fs::remove_file(self.path(oldest, ending));
             }
         }
+    }
+
+    /// Which revisions have made room since this was asked last, in words.
+    pub(crate) fn pruned(&mut self) -> Option<String> {
+        let pruned = std::mem::take(&mut self.pruned);
+        let (first, last) = (pruned.first()?, pruned.last()?);
+        let which = match first == last {
+            true => format!("revision {first} was"),
+            false => format!("revisions {first} to {last} were"),
+        };
+        Some(format!(
+            "{which} removed from the history, which keeps at most {} revisions and {}",
+            limits::REVISIONS,
+            weir_units::Bytes::new(self.most)
+        ))
     }
 }
 
@@ -304,5 +341,58 @@ mod tests {
         assert_eq!(history.head(), Some(1));
         assert!(!folder.0.join("l/3.toml").exists() && folder.0.join("l/5.toml").exists());
         assert_eq!(History::open(&folder.0, "l").told().count() as u64, most);
+    }
+
+    #[test]
+    fn the_bytes_have_a_bound_and_two_are_always_kept() {
+        let folder = Folder::new("history-bytes");
+        let mut history = History::open(&folder.0, "l");
+        let one = revision(1, "10mbit").sources[0].bytes().len() as u64;
+        history.most = 3 * one + 10;
+        for number in 1..=6 {
+            history.keep(&revision(number, "10mbit"), Fate::Confirmed);
+        }
+        let numbers =
+            |history: &History| -> Vec<u64> { history.told().map(|about| about.number).collect() };
+        assert_eq!(numbers(&history), [4, 5, 6]);
+        assert!(!folder.0.join("l/3.toml").exists() && folder.0.join("l/4.toml").exists());
+        let said = history.pruned().unwrap();
+        assert!(said.contains("revisions 1 to 3 were removed"), "{said}");
+        assert_eq!(history.pruned(), None);
+        // where even two are too many, it is two, and the one that waits
+        history.most = 1;
+        history.keep(&revision(7, "10mbit"), Fate::Confirmed);
+        assert_eq!(numbers(&history), [6, 7]);
+        history.keep(&revision(8, "10mbit"), Fate::Waiting);
+        assert_eq!((numbers(&history), history.head()), (vec![6, 7, 8], Some(7)));
+        history.keep(&revision(8, "10mbit"), Fate::Undone);
+        history.keep(&revision(9, "10mbit"), Fate::Waiting);
+        assert_eq!((numbers(&history), history.head()), (vec![6, 7, 9], Some(7)));
+    }
+
+    #[test]
+    fn what_is_kept_is_for_the_owner_and_the_group() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = Folder::new("history-mode");
+        let mut history = History::open(&folder.0, "l");
+        history.keep(&revision(1, "10mbit"), Fate::Confirmed);
+        let mode = |name: &str| {
+            let about = std::fs::metadata(folder.0.join(name)).unwrap();
+            about.permissions().mode() & 0o777
+        };
+        for name in ["l/1.toml", "l/1.json", "l/head"] {
+            assert_eq!(mode(name) & !0o640, 0, "{name}");
+        }
+        assert_eq!(mode("l") & !0o750, 0);
+        // as an earlier weir left it
+        let open = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(folder.0.join("l"), open).unwrap();
+        assert_eq!(History::open(&folder.0, "l").head(), Some(1));
+        assert_eq!(mode("l"), 0o750);
+        // a pipe is nothing that weir wrote
+        std::fs::remove_file(folder.0.join("l/head")).unwrap();
+        let pipe = folder.0.join("l/head");
+        assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
+        assert_eq!(History::open(&folder.0, "l").head(), Some(1));
     }
 }

@@ -25,7 +25,8 @@ pub(crate) fn answer(mut stream: TcpStream, metrics: impl FnOnce() -> String) {
     if stream.set_nonblocking(false).is_err() {
         return;
     }
-    let Some(request) = read(&mut stream, until) else { return };
+    let asked = now() + Span::from_secs(limits::METRICS_REQUEST_SECS);
+    let Some(request) = read(&mut stream, asked) else { return };
     write(&mut stream, &said(&request, metrics), until);
 }
 

@@ -2,13 +2,15 @@
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use weir_io::signals::Signals;
+use weir_io::signals::{Signal, Signals};
 use weir_io::wait::now;
 use weir_units::Span;
 
-use crate::out::{problem, say};
+use crate::out::{print_aside, problem, say};
 
 /// A weir that lived this long was fine; one that did not is started after a moment only.
 const FINE: Span = Span::from_secs(10);
@@ -18,11 +20,21 @@ pub(crate) fn run() -> ExitCode {
         Ok(signals) => signals,
         Err(error) => return problem(&format!("no signals: {error}")),
     };
+    print_aside();
     let child = std::sync::Arc::new(std::sync::Mutex::new(None::<u32>));
     let told = child.clone();
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = stop.clone();
     std::thread::spawn(move || {
         loop {
             let signal = signals.wait();
+            if signal == Signal::Hangup {
+                // weir sees for itself that the terminal is gone
+                continue;
+            }
+            if signal == Signal::Stop {
+                asked.store(true, Relaxed);
+            }
             if let Ok(pid) = told.lock()
                 && let Some(pid) = *pid
             {
@@ -42,7 +54,12 @@ pub(crate) fn run() -> ExitCode {
         if let Ok(mut pid) = child.lock() {
             *pid = Some(weir.id());
         }
-        let status = match weir.wait() {
+        let waited = weir.wait();
+        // from now on its number may be another's
+        if let Ok(mut pid) = child.lock() {
+            *pid = None;
+        }
+        let status = match waited {
             Ok(status) => status,
             Err(error) => return problem(&format!("weir is lost: {error}")),
         };
@@ -51,6 +68,7 @@ pub(crate) fn run() -> ExitCode {
             (Some(0..=2), _) => {
                 return ExitCode::from(u8::try_from(status.code().unwrap_or(2)).unwrap_or(2));
             }
+            _ if stop.load(Relaxed) => return ExitCode::SUCCESS,
             (_, Some(signal)) => say(&format!("weir: killed by signal {signal}; starting again")),
             (code, _) => say(&format!("weir: ended with {code:?}; starting again")),
         }
@@ -60,6 +78,9 @@ pub(crate) fn run() -> ExitCode {
                 reason = "a weir that dies at once needs a pause"
             )]
             std::thread::sleep(Duration::from_secs(1));
+        }
+        if stop.load(Relaxed) {
+            return ExitCode::SUCCESS;
         }
     }
 }

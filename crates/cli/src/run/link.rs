@@ -13,7 +13,7 @@ use weir_io::{Port, PortCounters, PortState};
 use weir_packet::{Pool, Side};
 use weir_policy::Plan;
 use weir_units::Rate;
-use weir_xdp::Heart;
+use weir_xdp::{Counts, Heart};
 
 use super::facts::Facts;
 use super::mail::{Answer, Ask, LETTERS};
@@ -32,12 +32,16 @@ pub(crate) struct Ports {
     pub(crate) counters: [Option<PortCounters>; 2],
     /// Connections that are known.
     pub(crate) flows: usize,
+    /// What the programs at ports of AF_XDP did with frames.
+    pub(crate) passed: [Option<Counts>; 2],
 }
 
 /// A running link.
 pub(crate) struct Link {
     /// As the operator wants it, also while weir only watches.
     plan: Plan,
+    /// How many plans it has had.
+    version: u64,
     observing: bool,
     planner: Planner,
     /// Finds the rate towards the LAN, where the policy leaves that to weir.
@@ -53,6 +57,7 @@ pub(crate) struct Link {
     is_astray: bool,
     found: Option<Rate>,
     round_trips: RoundTrips,
+    passed: [Option<Counts>; 2],
     /// Answers that were given up on and may still come.
     owed: usize,
     thread: Option<std::thread::JoinHandle<(Engine, [Option<Port>; 2])>>,
@@ -99,6 +104,7 @@ impl Link {
             .map_err(|e| format!("no thread for packets: {e}"))?;
         Ok(Link {
             plan: start.plan,
+            version: 0,
             observing: start.observing,
             planner,
             margin,
@@ -112,6 +118,7 @@ impl Link {
             is_astray: false,
             found: None,
             round_trips: RoundTrips::default(),
+            passed: [None, None],
             owed: 0,
             thread: Some(thread),
         })
@@ -119,6 +126,11 @@ impl Link {
 
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// A number that is another one after each change.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
     }
 
     pub(crate) fn way(&self) -> &'static str {
@@ -133,7 +145,7 @@ impl Link {
         self.observing
     }
 
-    pub(crate) fn facts(&self) -> &Facts {
+    pub(crate) fn facts(&self) -> &Arc<Facts> {
         &self.facts
     }
 
@@ -170,6 +182,7 @@ impl Link {
         self.is_astray = false;
         self.margin = Margin::after(self.margin.take(), &plan);
         (self.plan, self.observing, self.layout) = (plan, observing, layout);
+        self.version += 1;
         let _: Box<Change> = self.answer(|answer| match answer {
             Answer::Changed(change) => Some(change),
             _ => None,
@@ -232,10 +245,18 @@ impl Link {
     /// How the ports are.
     pub(crate) fn ports(&mut self) -> Result<Ports, String> {
         self.send(Ask::Ports)?;
+        let passed = self.passed;
         self.answer(|answer| match answer {
-            Answer::Ports { state, counters, flows } => Some(Ports { state, counters, flows }),
+            Answer::Ports { state, counters, flows } => {
+                Some(Ports { state, counters, flows, passed })
+            }
             _ => None,
         })
+    }
+
+    /// What the programs at the ports did with frames, by who looks after them.
+    pub(crate) fn has_passed(&mut self, passed: [Option<Counts>; 2]) {
+        self.passed = passed;
     }
 
     /// Puts a port to use, in place of the one that was there.

@@ -12,19 +12,24 @@ use weir_policy::plan::Shares;
 use weir_units::{Span, limits};
 
 use super::answers::{Placed, placed, port_counts};
-use super::facts::Facts;
+use super::board::Turns;
 use super::link::Ports;
+use super::revision::Rows;
 
 /// What is told of a link; what the packet thread did not answer is left out.
 pub(crate) struct Told<'t> {
     pub(crate) plan: &'t Plan,
     pub(crate) report: Option<&'t Report>,
     pub(crate) ports: Option<&'t Ports>,
-    pub(crate) facts: &'t Facts,
+    pub(crate) turns: Turns,
     pub(crate) is_alive: bool,
     pub(crate) is_observing: bool,
+    pub(crate) troubles: usize,
     pub(crate) revision: u64,
+    pub(crate) rows: Rows,
     pub(crate) uptime: Span,
+    /// How old what was counted is.
+    pub(crate) age: Span,
 }
 
 /// All of it.
@@ -41,7 +46,7 @@ pub(crate) fn text(told: &Told<'_>) -> String {
 }
 
 fn of_link(told: &Told<'_>, page: &mut Page) {
-    let facts = told.facts;
+    let Turns { turns, gaps, longest_gap, without_port } = told.turns;
     page.head("weir_info", "gauge", "the version of weir");
     page.line("weir_info", &[("version", env!("CARGO_PKG_VERSION"))], &"1");
     let mut one = |name, kind, help, value: String| {
@@ -51,15 +56,21 @@ fn of_link(told: &Told<'_>, page: &mut Page) {
     let yes = |is: bool| u8::from(is).to_string();
     one("weir_up_seconds", "counter", "since the link was started", seconds(told.uptime.ns()));
     one("weir_revision", "gauge", "the revision in effect", told.revision.to_string());
+    let age = seconds(told.age.ns());
+    one("weir_snapshot_age_seconds", "gauge", "since what is told here was counted", age);
+    let (skipped, held) = (told.rows.skipped.to_string(), told.rows.held.to_string());
+    one("weir_subscribers_skipped", "gauge", "rows of the table that were skipped", skipped);
+    one("weir_subscribers_held", "gauge", "of these, keep their last good row", held);
+    one("weir_troubles", "gauge", "lines of trouble in `weir status`", told.troubles.to_string());
     one("weir_observing", "gauge", "1 while nothing is shaped", yes(told.is_observing));
     one("weir_packet_thread_alive", "gauge", "1 while frames pass", yes(told.is_alive));
-    let turns = facts.turns().to_string();
+    let turns = turns.to_string();
     one("weir_packet_thread_turns_total", "counter", "turns of the packet thread", turns);
-    let gaps = facts.gaps().to_string();
+    let gaps = gaps.to_string();
     one("weir_packet_thread_gaps_total", "counter", "turns that came late", gaps);
-    let longest = seconds(facts.longest_gap().ns());
+    let longest = seconds(longest_gap.ns());
     one("weir_packet_thread_gap_seconds_max", "gauge", "the longest such gap", longest);
-    let lost = facts.without_port().to_string();
+    let lost = without_port.to_string();
     one("weir_without_port_frames_total", "counter", "frames that had no port to go to", lost);
 }
 
@@ -69,6 +80,17 @@ fn of_ports(ports: &Ports, page: &mut Page) {
     for (side, port) in sides {
         let up = u8::from(ports.state[side as usize] == PortState::Up);
         page.line("weir_port_up", &[("port", port)], &up);
+    }
+    if ports.passed.iter().any(Option::is_some) {
+        let metric = "weir_port_xdp_frames_total";
+        page.head(metric, "counter", "what the program at the port did with frames, by verdict");
+        for (side, port) in sides {
+            for (verdict, frames) in
+                ports.passed[side as usize].iter().flat_map(weir_xdp::Counts::named)
+            {
+                page.line(metric, &[("port", port), ("verdict", verdict)], &frames);
+            }
+        }
     }
     page.head("weir_flows", "gauge", "connections that are known");
     page.line("weir_flows", &[], &ports.flows);
@@ -205,28 +227,27 @@ mod tests {
         Report::of(&Engine::new(config, Pool::new(1, 1), change, Instant::ZERO), plan)
     }
 
-    fn told<'t>(
-        plan: &'t Plan,
-        report: &'t Report,
-        ports: &'t Ports,
-        facts: &'t Facts,
-    ) -> Told<'t> {
+    fn told<'t>(plan: &'t Plan, report: &'t Report, ports: &'t Ports) -> Told<'t> {
         Told {
             plan,
             report: Some(report),
             ports: Some(ports),
-            facts,
+            turns: Turns::default(),
             is_alive: true,
             is_observing: false,
+            troubles: 0,
             revision: 7,
+            rows: Rows { skipped: 3, held: 2 },
             uptime: Span::from_ms(1_500),
+            age: Span::from_ms(20),
         }
     }
 
     fn ports() -> Ports {
         let counted = weir_io::PortCounters { received_frames: 3, ..Default::default() };
         let state = [PortState::Up, PortState::Gone];
-        Ports { state, counters: [Some(counted), None], flows: 2 }
+        let passed = weir_xdp::Counts { taken: 3, ..Default::default() };
+        Ports { state, counters: [Some(counted), None], flows: 2, passed: [Some(passed), None] }
     }
 
     #[test]
@@ -238,7 +259,7 @@ mod tests {
         counted.sent = weir_engine::Count { frames: 2, bytes: 3_000 };
         counted.delay.sum_ns = 1_000_000_001;
         counted.dropped[Reason::Crowded.index()] = weir_engine::Count { frames: 1, bytes: 60 };
-        let text = text(&told(&plan, &report, &ports(), &Facts::default()));
+        let text = text(&told(&plan, &report, &ports()));
         let golden = include_str!("metrics.golden.txt");
         if text != golden {
             let made = std::env::temp_dir().join("weir-metrics.golden.txt");
@@ -251,7 +272,7 @@ mod tests {
     fn every_line_is_of_the_format() {
         let plan = revision(1, "10mbit").plan;
         let (report, ports) = (report(&plan), ports());
-        let text = text(&told(&plan, &report, &ports, &Facts::default()));
+        let text = text(&told(&plan, &report, &ports));
         let mut seen = std::collections::BTreeSet::new();
         let mut of = "";
         for line in text.lines() {
@@ -278,8 +299,8 @@ mod tests {
         };
         let at = report.rows.iter().position(|row| row.path == "/a").unwrap();
         report.rows.splice(at + 1..at + 1, (0..limits::METRICS_CLASSES).map(made));
-        let (ports, facts) = (ports(), Facts::default());
-        let text = text(&told(&plan, &report, &ports, &facts));
+        let ports = ports();
+        let text = text(&told(&plan, &report, &ports));
         let left_out = format!("weir_classes_left_out{{link=\"l\"}} {}", limits::METRICS_CLASSES);
         assert!(text.contains(&left_out) && !text.contains("class=\"/a/7\""));
         assert!(text.contains("class=\"/a\""));

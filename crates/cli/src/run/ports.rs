@@ -1,25 +1,22 @@
 //! What the frames come from and go to: two interfaces, opened so that traffic goes on whatever
-//! becomes of weir.
+//! becomes of weir. The helper opens them; what it hands over becomes ports here.
 
-use std::io::ErrorKind;
-use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
-use std::sync::Arc;
+use std::net::IpAddr;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use weir_io::netdev::{self, Feature, Netdev, Unfit};
+use serde_json::Value;
 use weir_io::page::Page;
-use weir_io::{FrameSize, PacketPort, Port, Umem, XskPort, XskSpec};
+use weir_io::{FrameSize, PacketPort, PacketSockets, Port, Umem, XskPort, XskSpec};
 use weir_packet::{Pool, Side};
-use weir_xdp::{Attached, Mode, Program};
+use weir_units::limits;
+use weir_xdp::Heart;
 
 use super::Via;
-use super::bypass::Bridge;
-use super::guard::Guard;
-use super::pulse::Pulse;
-
-/// Frames that are on their way into or out of the kernel, at most, beside those that wait in the
-/// queues.
-const UNDER_WAY: usize = 8_192;
+use super::claim::Claims;
+use super::helper::{Answer, Ask, Helper};
+use super::pulse::{BYPASSED, LEAVING, Pulse};
 
 /// How to open the ports.
 pub(crate) struct Wanted<'a> {
@@ -29,6 +26,10 @@ pub(crate) struct Wanted<'a> {
     pub(crate) bypass: bool,
     /// Frames that wait for each port at most.
     pub(crate) queue: usize,
+    /// The policy's files, which the helper opens later.
+    pub(crate) files: &'a [PathBuf],
+    /// The link's socket.
+    pub(crate) socket: &'a Path,
 }
 
 /// The ports, ready to turn.
@@ -42,26 +43,59 @@ pub(crate) struct Opened {
 /// What control keeps of the ports, to open one again when its interface comes back.
 pub(crate) struct Kept {
     pub(crate) names: [String; 2],
-    pub(crate) bridge: Option<Bridge>,
+    /// The bridge that carries the traffic when weir does not.
+    pub(crate) bridge: Option<String>,
     pub(crate) way: Way,
+    /// Shared with who reads the policy again.
+    pub(crate) helper: Arc<Mutex<Helper>>,
     /// What the operator should know.
     pub(crate) notes: Vec<String>,
     /// Why an interface that is back is not in use, as it was said last.
     pub(crate) refused: [Option<String>; 2],
-    _claims: [UnixDatagram; 2],
+    /// The box's own addresses, as the programs were told them last.
+    pub(crate) own: ([u8; 6], Vec<IpAddr>),
+    /// By side, whether weir completes checksums that were left to hardware.
+    pub(crate) completes: [bool; 2],
+    /// By side, the receive queues that weir serves; 0 with packet sockets, which see all.
+    pub(crate) queues: [u32; 2],
+    _claims: Claims,
 }
 
 /// How frames come and go, and what decides whether the bridge carries them.
 pub(crate) enum Way {
-    Xdp { umem: Umem, programs: [Option<(Program, Attached)>; 2] },
-    Packet { guard: Option<Guard> },
+    Xdp {
+        umem: Umem,
+        doors: [Option<Door>; 2],
+    },
+    Packet {
+        watch: Option<Watch>,
+        /// The program at the bridge, which the kernel sees all frames at.
+        face: Option<Door>,
+    },
+}
+
+/// The program at a port, which is there as long as this is held.
+pub(crate) struct Door {
+    pub(crate) heart: Heart,
+    _link: OwnedFd,
+}
+
+/// What the guard looks at.
+pub(crate) struct Watch {
+    pub(crate) page: Arc<Page>,
+    /// Nothing is ever written; its end tells the guard that weir has died.
+    pub(crate) _life: OwnedFd,
 }
 
 impl Way {
     pub(crate) fn name(&self) -> &'static str {
+        self.via().word()
+    }
+
+    pub(crate) fn via(&self) -> Via {
         match self {
-            Way::Xdp { .. } => "xdp",
-            Way::Packet { .. } => "packet",
+            Way::Xdp { .. } => Via::Xdp,
+            Way::Packet { .. } => Via::Packet,
         }
     }
 }
@@ -71,218 +105,320 @@ impl Way {
 /// # Errors
 /// All that stands against it, each with its cure.
 pub(crate) fn open(wanted: &Wanted<'_>) -> Result<Opened, Vec<String>> {
-    let (netdevs, mut notes) = examine(wanted.names)?;
-    let claims = claim(wanted).map_err(|why| vec![why])?;
-    let bridge = match wanted.bypass {
-        true => Some(Bridge::over(wanted.link, &netdevs).map_err(|why| vec![why])?),
-        false => None,
-    };
+    let one = |why: String| vec![why];
+    let claims = Claims::take(wanted.names, wanted.socket).map_err(one)?;
+    let way = (wanted.via, wanted.bypass);
+    let mut helper =
+        Helper::start(wanted.link, wanted.names, way, wanted.files, wanted.socket).map_err(one)?;
+    let begun = helper.ask(&Ask::Begin, &[])?.value;
+    let mut notes = notes(&begun);
+    let bridge = begun.get("bridge").and_then(Value::as_str).map(str::to_owned);
     let opened = match wanted.via {
-        Via::Packet => packet(wanted, &netdevs, bridge.is_some()),
-        Via::Xdp => xdp(wanted, &netdevs),
-        Via::Auto => xdp(wanted, &netdevs).or_else(|why| {
-            notes.push(format!("AF_XDP is not used: {why}"));
-            packet(wanted, &netdevs, bridge.is_some())
+        Via::Packet => packet(wanted, &mut helper, bridge.is_some(), &mut notes),
+        Via::Xdp => xdp(wanted, &mut helper, &mut notes),
+        Via::Auto => xdp(wanted, &mut helper, &mut notes).or_else(|why| {
+            notes.push(format!("AF_XDP is not used: {}", why.join("; ")));
+            packet(wanted, &mut helper, bridge.is_some(), &mut notes)
         }),
     };
-    let (pool, ports, pulse, way) = opened.map_err(|why| vec![why])?;
-    let names = wanted.names.map(str::to_owned);
-    let mut kept = Kept { names, bridge, way, notes, refused: [None, None], _claims: claims };
-    kept.close_ranks().map_err(|why| vec![why])?;
+    let (pool, ports, pulse, way, completes, queues) = opened?;
+    for side in [Side::Lan, Side::Wan] {
+        let joined = helper.ask(&Ask::Join { side, via: way.via() }, &[])?;
+        notes.extend(self::notes(&joined.value));
+    }
+    let kept = Kept {
+        names: wanted.names.map(str::to_owned),
+        bridge,
+        way,
+        helper: Arc::new(Mutex::new(helper)),
+        notes,
+        refused: [None, None],
+        own: ([0; 6], Vec::new()),
+        completes,
+        queues,
+        _claims: claims,
+    };
     Ok(Opened { pool, ports, pulse, kept })
 }
 
-/// Says to every other weir that these interfaces are taken: by a name that the kernel frees
-/// however we end, and that is of this network namespace, as interfaces are.
-fn claim(wanted: &Wanted<'_>) -> Result<[UnixDatagram; 2], String> {
-    let one = |port: &str| {
-        let name = SocketAddr::from_abstract_name(format!("weir/port/{port}"));
-        name.and_then(|name| UnixDatagram::bind_addr(&name)).map_err(|error| match error.kind() {
-            ErrorKind::AddrInUse => {
-                format!(
-                    "another weir carries {port}: `weir status` tells which, `weir stop` ends it"
-                )
-            }
-            _ => format!("{port} cannot be claimed: {error}"),
-        })
-    };
-    Ok([one(wanted.names[0])?, one(wanted.names[1])?])
+/// What an answer says that the operator should know.
+pub(crate) fn notes(value: &Value) -> Vec<String> {
+    let notes = value.get("notes").and_then(Value::as_array).into_iter().flatten();
+    notes.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// What the interfaces are, or everything that stands against them.
-fn examine(names: [&str; 2]) -> Result<([Netdev; 2], Vec<String>), Vec<String>> {
-    let mut notes = Vec::new();
-    let mut against = Vec::new();
-    let mut found = Vec::new();
-    for name in names {
-        match usable(name, &mut notes) {
-            Ok(netdev) => found.push(netdev),
-            Err(why) => against.extend(why),
-        }
-    }
-    let Ok([lan, wan]) = <[Netdev; 2]>::try_from(found) else { return Err(against) };
-    if lan.mtu != wan.mtu {
-        let (small, large) = if lan.mtu < wan.mtu { (&lan, &wan) } else { (&wan, &lan) };
-        notes.push(format!(
-            "{} carries {} bytes and {} {}: longer frames go no further; `ip link set {} mtu {}` \
-             makes both alike",
-            large.name, large.mtu, small.name, small.mtu, large.name, small.mtu
-        ));
-    }
-    for port in [&lan, &wan] {
-        if !port.link {
-            notes.push(format!("{} has no link: is the cable in? weir waits for it", port.name));
-        }
-    }
-    Ok(([lan, wan], notes))
-}
+type Open = (Pool, [Option<Port>; 2], Pulse, Way, [bool; 2], [u32; 2]);
 
-/// One interface; what weir can cure by itself is cured and said.
-pub(crate) fn usable(name: &str, notes: &mut Vec<String>) -> Result<Netdev, Vec<String>> {
-    let Err(reasons) = netdev::examine(name) else { return ready(name).map_err(|why| vec![why]) };
-    let mut against = Vec::new();
-    for reason in reasons {
-        match reason {
-            Unfit::Down(_) => match netdev::set_up(name, true) {
-                Ok(()) => notes.push(format!("{name} was down and is up now")),
-                Err(_) => against.push(reason.to_string()),
-            },
-            // the bridge that they are in becomes the way around weir
-            Unfit::Bridged(_) => {}
-            other => against.push(other.to_string()),
-        }
+fn xdp(
+    wanted: &Wanted<'_>,
+    helper: &mut Helper,
+    told: &mut Vec<String>,
+) -> Result<Open, Vec<String>> {
+    let one = |why: String| vec![why];
+    let mut given = Vec::new();
+    for (side, name) in [Side::Lan, Side::Wan].into_iter().zip(wanted.names) {
+        let answer = helper.ask(&Ask::Open { side, via: Via::Xdp }, &[])?;
+        told.extend(notes(&answer.value));
+        given.push(Given::of(name, answer).map_err(one)?);
     }
-    if against.is_empty() { ready(name).map_err(|why| vec![why]) } else { Err(against) }
-}
-
-/// What a port must be before frames come from it: whole, single and with their tags.
-fn ready(name: &str) -> Result<Netdev, String> {
-    // what cannot be turned off is met frame by frame: cut, or too long and counted
-    let _ = netdev::see_single_frames(name);
-    let _ = netdev::set_feature(name, Feature::RxVlan, false);
-    netdev::facts(name).map_err(|e| format!("{name}: {e}"))
-}
-
-type Open = (Pool, [Option<Port>; 2], Pulse, Way);
-
-fn xdp(wanted: &Wanted<'_>, netdevs: &[Netdev; 2]) -> Result<Open, String> {
-    let mtu = netdevs.iter().map(|netdev| netdev.mtu).max().unwrap_or(0);
+    let mtu = given.iter().map(|given| given.mtu).max().unwrap_or(0);
     let size = FrameSize::for_mtu(mtu).ok_or_else(|| {
-        format!("an MTU of {mtu} is more than a buffer of it holds; `--io packet` carries it")
+        one(format!("an MTU of {mtu} is more than a buffer of it holds; `--io packet` carries it"))
     })?;
-    let (umem, mut pool) = Umem::with_pool(2 * wanted.queue + UNDER_WAY, size)
-        .map_err(|e| format!("no memory for frames: {e}"))?;
-    let mut ports = [None, None];
-    let mut programs = [None, None];
-    let mut pulse = Pulse::default();
-    for (slot, netdev) in netdevs.iter().enumerate() {
-        let spec = xsk_spec(netdev);
-        let port = XskPort::open(&umem, &mut pool, &spec).map_err(|e| e.to_string())?;
-        let (program, attached) = attach(netdev, &port)?;
-        let heart = program.heart().map_err(|e| format!("{}: {e}", netdev.name))?;
-        pulse.hearts[slot] = Some(heart);
-        programs[slot] = Some((program, attached));
+    let buffers = given.iter().map(|given| buffers_of(given.queues)).sum::<usize>();
+    let buffers = buffers + waiting(wanted.queue);
+    let (umem, mut pool) = Umem::with_pool(buffers, size)
+        .map_err(|e| one(format!("no memory for {buffers} frames: {e}")))?;
+    let (mut ports, mut doors, mut pulse) = ([None, None], [None, None], Pulse::default());
+    let completes = [given[0].completes(), given[1].completes()];
+    let queues = [given[0].queues, given[1].queues];
+    for (slot, given) in given.into_iter().enumerate() {
+        let spec = given.spec();
+        let (mut port, door, heart) = given.port(&umem, &spec).map_err(one)?;
+        port.settle(&mut pool);
+        // a port without buffers would take frames and drop them all
+        if port.held() < spec.queues as usize * spec.ring_frames {
+            return Err(one(format!("{}: there are too few buffers for its queues", spec.port)));
+        }
         ports[slot] = Some(Port::Xsk(Box::new(port)));
+        pulse.hearts[slot] = Some(heart);
+        doors[slot] = Some(door);
     }
-    Ok((pool, ports, pulse, Way::Xdp { umem, programs }))
+    Ok((pool, ports, pulse, Way::Xdp { umem, doors }, completes, queues))
 }
 
-pub(crate) fn xsk_spec(netdev: &Netdev) -> XskSpec {
-    let queues = receive_queues(&netdev.name);
-    XskSpec { queues, ..XskSpec::of(&netdev.name, netdev.index) }
+/// Buffers that the kernel may hold of a port: to receive into for every queue, and to send.
+fn buffers_of(queues: u32) -> usize {
+    queues as usize * ring_for(queues) + limits::XSK_RING_FRAMES + limits::XSK_RESERVE_FRAMES
 }
 
-/// Says to a program that frames shall come.
-pub(crate) fn take(program: &Program) {
-    // the page was mapped once already when the port was opened
-    if let Ok(heart) = program.heart() {
-        heart.take(true);
+/// Buffers that may wait in weir: in the queues of both ports, as held acknowledgements, and on
+/// their way between the stages.
+fn waiting(queue: usize) -> usize {
+    2 * queue + limits::HELD_ACKS + 4 * limits::BURST_FRAMES
+}
+
+/// Slots of the rings of each queue: all queues of a port together have as many as a fast link
+/// fills in some milliseconds, however many there are.
+pub(crate) fn ring_for(queues: u32) -> usize {
+    const OF_A_PORT: usize = 8_192;
+    const LEAST: usize = 256;
+    let each = OF_A_PORT / queues.max(1) as usize;
+    // rounded down to a power of two
+    let each = 1 << each.max(1).ilog2();
+    each.clamp(LEAST, limits::XSK_RING_FRAMES)
+}
+
+/// What the helper hands over for a port by AF_XDP.
+pub(crate) struct Given {
+    name: String,
+    index: u32,
+    mtu: usize,
+    queues: u32,
+    is_virtual: bool,
+    /// The program's page, what keeps it attached, sockets.
+    fds: Vec<OwnedFd>,
+}
+
+impl Given {
+    pub(crate) fn of(name: &str, answer: Answer) -> Result<Given, String> {
+        let number = |key: &str| {
+            let number = answer.value.get(key).and_then(Value::as_u64);
+            number.ok_or_else(|| format!("{name}: the helper does not tell its {key}"))
+        };
+        let small = |n: u64| u32::try_from(n).unwrap_or(0);
+        Ok(Given {
+            name: name.to_owned(),
+            index: small(number("index")?),
+            mtu: usize::try_from(number("mtu")?).unwrap_or(usize::MAX),
+            queues: small(number("queues")?),
+            is_virtual: answer.value.get("virtual").and_then(Value::as_bool).unwrap_or(true),
+            fds: answer.fds,
+        })
+    }
+
+    pub(crate) fn queues(&self) -> u32 {
+        self.queues
+    }
+
+    /// Whether weir completes checksums there.
+    pub(crate) fn completes(&self) -> bool {
+        self.is_virtual
+    }
+
+    pub(crate) fn spec(&self) -> XskSpec {
+        XskSpec {
+            queues: self.queues,
+            ring_frames: ring_for(self.queues),
+            completes: self.completes(),
+            ..XskSpec::of(&self.name, self.index)
+        }
+    }
+
+    /// The port, the program at it, and a hand on that for the packet thread.
+    pub(crate) fn port(
+        self,
+        umem: &Umem,
+        spec: &XskSpec,
+    ) -> Result<(XskPort, Door, Heart), String> {
+        let mut fds = self.fds.into_iter();
+        let (Some(page), Some(link)) = (fds.next(), fds.next()) else {
+            return Err(format!("{}: the helper handed over nothing", self.name));
+        };
+        let heart = || Heart::at(&page).map_err(|e| format!("{}: {e}", self.name));
+        let door = Door { heart: heart()?, _link: link };
+        let port = XskPort::over(umem, spec, fds.collect()).map_err(|e| e.to_string())?;
+        Ok((port, door, heart()?))
+    }
+
+    /// The same of packet sockets.
+    pub(crate) fn packet_port(self) -> Result<PacketPort, String> {
+        let Given { name, index, mtu, fds, .. } = self;
+        let mut fds = fds.into_iter();
+        let (Some(arriving), Some(leaving)) = (fds.next(), fds.next()) else {
+            return Err(format!("{name}: the helper handed over nothing"));
+        };
+        let sockets = PacketSockets { arriving, leaving, index, mtu };
+        PacketPort::over(&name, sockets).map_err(|e| e.to_string())
     }
 }
 
-/// Puts the program at an interface and gives it the sockets; frames still pass by.
-pub(crate) fn attach(netdev: &Netdev, port: &XskPort) -> Result<(Program, Attached), String> {
-    let said = |error: weir_xdp::XdpError| format!("{}: {error}", netdev.name);
-    let program = Program::load(receive_queues(&netdev.name)).map_err(said)?;
-    for (queue, socket) in port.sockets() {
-        program.put(queue, socket).map_err(said)?;
-    }
-    let attached = program.attach(netdev.index, Mode::Auto).map_err(said)?;
-    Ok((program, attached))
-}
-
-fn receive_queues(name: &str) -> u32 {
-    let queues = std::fs::read_dir(format!("/sys/class/net/{name}/queues"));
-    let receive = queues.into_iter().flatten().flatten();
-    let receive = receive.filter(|entry| entry.file_name().to_string_lossy().starts_with("rx-"));
-    u32::try_from(receive.count()).unwrap_or(1).max(1)
-}
-
-fn packet(wanted: &Wanted<'_>, netdevs: &[Netdev; 2], bypass: bool) -> Result<Open, String> {
+fn packet(
+    wanted: &Wanted<'_>,
+    helper: &mut Helper,
+    bypass: bool,
+    told: &mut Vec<String>,
+) -> Result<Open, Vec<String>> {
     /// Ethernet header and tags beyond the MTU.
     const HEADERS: usize = 14 + 4 * 4;
-    let mtu = netdevs.iter().map(|netdev| netdev.mtu).max().unwrap_or(0);
-    let pool = Pool::new(2 * wanted.queue + UNDER_WAY, (mtu + HEADERS).next_multiple_of(64));
+    let one = |why: String| vec![why];
+    let mut given = Vec::new();
+    for (side, name) in [Side::Lan, Side::Wan].into_iter().zip(wanted.names) {
+        let answer = helper.ask(&Ask::Open { side, via: Via::Packet }, &[])?;
+        given.push(Given::of(name, answer).map_err(one)?);
+    }
+    let mtu = given.iter().map(|given| given.mtu).max().unwrap_or(0);
+    let pool = Pool::new(waiting(wanted.queue), (mtu + HEADERS).next_multiple_of(64));
     let mut ports = [None, None];
-    for (slot, netdev) in netdevs.iter().enumerate() {
-        let port = PacketPort::open(&netdev.name).map_err(|e| e.to_string())?;
-        ports[slot] = Some(Port::Packet(Box::new(port)));
+    for (slot, given) in given.into_iter().enumerate() {
+        ports[slot] = Some(Port::Packet(Box::new(given.packet_port().map_err(one)?)));
     }
     let mut pulse = Pulse::default();
-    let mut guard = None;
+    let (mut watch, mut face) = (None, None);
     if bypass {
-        let page = Page::new().map_err(|e| format!("no memory to share with the guard: {e}"))?;
+        match helper.ask(&Ask::Face, &[]).and_then(|answer| Door::of(answer).map_err(one)) {
+            Ok((door, heart)) => {
+                face = Some(door);
+                pulse.bridge = Some(heart);
+            }
+            Err(why) => told.push(format!(
+                "frames for the box itself are not bounded, and if it routes (ip_forward), what it \
+                 routes is not shaped: {}; keep hosts from knowing its MAC address, or use a \
+                 kernel with BPF",
+                why.join("; ")
+            )),
+        }
+        let page = Page::new().map_err(|e| one(format!("no memory for the guard: {e}")))?;
         // until the guard has looked for the first time, the bridge carries all
-        page.set(super::pulse::BYPASSED, 1);
-        guard = Some(Guard::start(&page, wanted.names)?);
-        pulse.page = Some(Arc::new(page));
+        page.set(BYPASSED, 1);
+        let page = Arc::new(page);
+        watch = Some(Watch::start(&page, helper)?);
+        pulse.page = Some(page);
     }
-    Ok((pool, ports, pulse, Way::Packet { guard }))
+    Ok((pool, ports, pulse, Way::Packet { watch, face }, [true; 2], [0; 2]))
+}
+
+impl Door {
+    /// The program that the helper has put somewhere, and a hand on it for the packet thread.
+    fn of(answer: Answer) -> Result<(Door, Heart), String> {
+        let mut fds = answer.fds.into_iter();
+        let (Some(page), Some(link)) = (fds.next(), fds.next()) else {
+            return Err("the helper handed over nothing".to_owned());
+        };
+        let heart = || Heart::at(&page).map_err(|e| e.to_string());
+        Ok((Door { heart: heart()?, _link: link }, heart()?))
+    }
+}
+
+impl Watch {
+    /// Lets the helper start a guard over the page.
+    pub(crate) fn start(page: &Arc<Page>, helper: &mut Helper) -> Result<Watch, Vec<String>> {
+        let answer = helper.ask(&Ask::Guard, &[page.as_fd()])?;
+        let life = answer.fds.into_iter().next();
+        let life = life.ok_or_else(|| vec!["the helper handed over no pipe".to_owned()])?;
+        Ok(Watch { page: page.clone(), _life: life })
+    }
 }
 
 impl Kept {
-    /// Puts both ports into the bridge, last of all, and says to the programs which address is the
-    /// box's own.
-    fn close_ranks(&mut self) -> Result<(), String> {
-        let Some(bridge) = &self.bridge else {
-            for name in &self.names {
-                netdev::set_promiscuous(name, true).map_err(|e| format!("{name}: {e}"))?;
-            }
-            return Ok(());
+    /// The programs that weir has put somewhere.
+    pub(crate) fn doors(&self) -> impl Iterator<Item = &Door> {
+        let (doors, face) = match &self.way {
+            Way::Xdp { doors, .. } => (&doors[..], &None),
+            Way::Packet { face, .. } => (&[][..], face),
         };
-        for name in &self.names {
-            bridge.take_in(name)?;
-        }
-        if let Way::Xdp { programs, .. } = &self.way {
-            for (program, _) in programs.iter().flatten() {
-                if let Ok(heart) = program.heart() {
-                    bridge.tell(&heart);
-                }
-            }
-        }
-        Ok(())
+        doors.iter().chain([face]).flatten()
     }
 
     /// From now on frames come to weir.
-    pub(crate) fn take_over(&self) {
-        if let Way::Xdp { programs, .. } = &self.way {
-            for (program, _) in programs.iter().flatten() {
-                take(program);
-            }
+    pub(crate) fn take_over(&mut self) {
+        let look = held(&self.helper).look();
+        if let Ok(look) = look {
+            self.tell((look.mac, look.addresses));
         }
+        // without an answer a later end only undoes more than it should
+        let _ = held(&self.helper).ask(&Ask::Carry, &[]);
+        self.doors().for_each(|door| door.heart.take(true));
     }
 
-    /// From now on frames go past weir.
-    pub(crate) fn let_go(&self) {
-        if let Way::Xdp { programs, .. } = &self.way {
-            for heart in programs.iter().flatten().filter_map(|(program, _)| program.heart().ok()) {
-                heart.take(false);
+    /// From now on frames go past weir; returns when that is so, or why it is not.
+    pub(crate) fn let_go(&mut self) -> Result<(), String> {
+        self.doors().for_each(|door| door.heart.take(false));
+        let Way::Packet { watch: Some(watch), .. } = &self.way else { return Ok(()) };
+        watch.page.set(LEAVING, 1);
+        // a watcher looks every 5 ms; with both dead nobody answers, and nothing helps
+        for _ in 0..100 {
+            if watch.page.get(BYPASSED) != 0 {
+                return Ok(());
             }
+            std::thread::park_timeout(std::time::Duration::from_millis(2));
         }
+        let [lan, wan] = &self.names;
+        Err(format!(
+            "neither guard nor helper let the bridge carry: nothing carries the traffic now; run \
+             `bridge link set dev {lan} isolated off` and `bridge link set dev {wan} isolated off`"
+        ))
+    }
+
+    /// Ends in good order: the interfaces are left as they were found.
+    pub(crate) fn leave(self) {
+        // a helper that does not answer has left a record for `weir remove`
+        let _ = held(&self.helper).ask(&Ask::Leave, &[]);
     }
 
     /// The interface of a side.
     pub(crate) fn name(&self, side: Side) -> &str {
         &self.names[side as usize]
+    }
+}
+
+/// The helper, for one request.
+pub(crate) fn held(helper: &Mutex<Helper>) -> MutexGuard<'_, Helper> {
+    helper.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_queue_of_every_port_has_its_buffers() {
+        for queues in 1..=64 {
+            let ring = ring_for(queues);
+            assert!(ring.is_power_of_two() && (256..=2_048).contains(&ring), "{queues}: {ring}");
+            assert!(buffers_of(queues) >= queues as usize * ring + 2_048);
+        }
+        assert_eq!([1, 4, 5, 8, 16, 64].map(ring_for), [2_048, 2_048, 1_024, 1_024, 512, 256]);
+        assert!(waiting(4_096) > 2 * 4_096 + limits::HELD_ACKS);
     }
 }

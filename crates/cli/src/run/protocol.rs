@@ -47,6 +47,8 @@ pub(crate) struct Apply {
     pub(crate) confirm: Option<Span>,
     /// Only say what it would change.
     pub(crate) dry: bool,
+    /// Take it although rows of the table are skipped.
+    pub(crate) allow_skipped: bool,
 }
 
 const REQUESTS: [&str; 10] = [
@@ -141,6 +143,7 @@ impl Apply {
             comment: words.line("comment")?.unwrap_or_default(),
             confirm: words.confirm()?,
             dry: words.flag("dry")?.unwrap_or(false),
+            allow_skipped: words.flag("allow_skipped")?.unwrap_or(false),
         })
     }
 
@@ -157,6 +160,9 @@ impl Apply {
         }
         if self.dry {
             value["dry"] = Value::Bool(true);
+        }
+        if self.allow_skipped {
+            value["allow_skipped"] = Value::Bool(true);
         }
         value
     }
@@ -257,9 +263,15 @@ mod tests {
             comment: "why".into(),
             confirm: Some(Span::from_secs(60)),
             dry: true,
+            allow_skipped: true,
         };
-        let plain =
-            Apply { subscribers: None, comment: String::new(), confirm: None, ..apply.clone() };
+        let plain = Apply {
+            subscribers: None,
+            comment: String::new(),
+            confirm: None,
+            allow_skipped: false,
+            ..apply.clone()
+        };
         for request in [
             Request::Status,
             Request::Tree { all: true },
@@ -321,6 +333,7 @@ mod tests {
             words in prop::collection::vec(
                 (prop::sample::select(vec![
                     "all", "text", "name", "subscribers", "comment", "confirm_s", "dry", "to",
+                    "allow_skipped",
                     "on", "x",
                 ]), prop::sample::select(vec![
                     "1", "-1", "1e300", "18446744073709551615", "true", "null", "\"\\u0000\"", "[]",

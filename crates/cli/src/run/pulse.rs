@@ -11,20 +11,28 @@ use weir_xdp::Heart;
 pub(crate) const BEAT: usize = 0;
 /// The word that says that the kernel's bridge carries the frames now.
 pub(crate) const BYPASSED: usize = 1;
+/// The word with the time of the guard's last look.
+pub(crate) const GUARD_BEAT: usize = 2;
+/// The word that says that weir ends in good order: the bridge is to carry at once.
+pub(crate) const LEAVING: usize = 3;
 
 /// Where the packet thread writes the time of its last turn.
 #[derive(Debug, Default)]
 pub(crate) struct Pulse {
     /// The programs' words, one of each port.
     pub(crate) hearts: [Option<Heart>; 2],
+    /// The word of the program at the bridge, with packet sockets.
+    pub(crate) bridge: Option<Heart>,
     /// What the guard looks at.
     pub(crate) page: Option<Arc<Page>>,
+    /// Whether anything carries the frames while weir does not turn.
+    pub(crate) has_bypass: bool,
 }
 
 impl Pulse {
     #[inline]
     pub(crate) fn beat(&self, now: Instant) {
-        for heart in self.hearts.iter().flatten() {
+        for heart in self.hearts.iter().chain([&self.bridge]).flatten() {
             heart.beat(now.ns());
         }
         if let Some(page) = &self.page {

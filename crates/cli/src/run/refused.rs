@@ -64,6 +64,14 @@ impl Refused {
         Refused { problems, text, ..Refused::content(what, cure) }
     }
 
+    /// A policy of which rows are skipped, brought by someone who did not say that this is meant.
+    pub(crate) fn skipped(skipped: usize, reading: &Reading, text: String) -> Refused {
+        let what = format!("{skipped} rows of the table are skipped; nothing was changed");
+        let cure = "correct them, or allow it with --allow-skipped (\"allow_skipped\": true)";
+        let problems = problems(reading);
+        Refused { problems, text, ..Refused::content(what, cure) }
+    }
+
     pub(crate) fn to_json(&self) -> Value {
         let mut error = json!({"fault": self.fault.word(), "what": self.what, "cure": self.cure});
         if !self.problems.is_empty() {
@@ -87,14 +95,20 @@ pub(crate) fn problems(reading: &Reading) -> Vec<Value> {
         let source = reading.sources.get(usize::from(problem.place.file));
         let (line, column) =
             source.map_or((0, 0), |source| source.line_column(problem.place.start as usize));
-        json!({
+        let mut said = json!({
             "severity": problem.severity.to_string(),
             "file": source.map_or("", weir_policy::Source::name),
             "line": line,
             "column": column,
             "what": problem.what,
             "cure": problem.help,
-        })
+        });
+        if let Some(rows) = &problem.rows {
+            said["rows"] = Value::from(rows.lines.as_str());
+            said["count"] = Value::from(rows.count);
+            said["held"] = Value::from(rows.held);
+        }
+        said
     };
     reading.problems.iter().take(limits::PROBLEMS_SHOWN).map(one).collect()
 }

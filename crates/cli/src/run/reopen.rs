@@ -1,62 +1,156 @@
 //! Interfaces come and go while weir runs: an adapter is pulled out, a driver restarts, a tunnel is
 //! made anew. A port that is gone is taken out of use, and opened again when its interface is back.
+//! Guards and addresses come and go too.
 
-use weir_io::netdev;
-use weir_io::{PacketPort, Port, PortState, XskPort};
+use weir_io::{Port, PortState};
 use weir_packet::Side;
+use weir_units::{Instant, Span};
+use weir_xdp::Counts;
 
+use super::helper::Ask;
 use super::link::{Link, Ports};
-use super::ports::{Kept, Way, attach, take, usable, xsk_spec};
+use super::ports::{Given, Kept, Watch, Way, held, notes};
+use super::pulse::GUARD_BEAT;
+use super::trouble::Trouble;
+
+/// A guard that has not looked for so long has died or stands still.
+const GUARD_IS_LATE: Span = Span::from_ms(500);
 
 impl Kept {
-    /// Looks after the ports; returns what happened, in words.
-    pub(crate) fn look_after(&mut self, link: &mut Link, now: &Ports) -> Vec<String> {
-        let mut events = Vec::new();
+    /// Looks after the ports; returns what happened, in words, and what is wrong with its cure.
+    pub(crate) fn look_after(
+        &mut self,
+        link: &mut Link,
+        ports: &Ports,
+        now: Instant,
+    ) -> (Vec<String>, Vec<Trouble>) {
+        let (mut events, mut troubles) = (Vec::new(), Vec::new());
         for side in [Side::Lan, Side::Wan] {
-            if now.state[side as usize] == PortState::Gone {
-                self.look_after_one(link, side, now, &mut events);
+            let name = self.name(side).to_owned();
+            match ports.state[side as usize] {
+                PortState::Gone if self.look_after_one(link, side, ports, &mut events) => {}
+                PortState::Gone => {
+                    let why = self.refused[side as usize].clone();
+                    let cure = why.unwrap_or_else(|| "weir opens it again when it is back".into());
+                    troubles.push(Trouble::new(format!("{name} is gone, no frame passes"), cure));
+                }
+                PortState::NoLink => troubles.push(Trouble::new(
+                    format!("{name} has no link, no frame passes"),
+                    format!("is the cable in, and the other end up? `ip link show {name}` tells"),
+                )),
+                PortState::Up => {}
             }
         }
-        events.extend(self.look_after_the_guard());
-        events
-    }
-
-    /// A process that may start no program cannot start another guard; who starts weir again can.
-    fn look_after_the_guard(&mut self) -> Option<String> {
-        let Way::Packet { guard } = &mut self.way else { return None };
-        if guard.as_mut()?.is_alive() {
-            return None;
+        link.has_passed(self.passed());
+        self.look_after_the_guard(now, &mut events, &mut troubles);
+        let look = held(&self.helper).look();
+        match look {
+            Ok(look) => {
+                self.tell((look.mac, look.addresses));
+                self.follow_the_queues(link, look.queues, &mut events);
+                troubles.extend(look.troubles);
+            }
+            Err(why) => troubles.push(Trouble::new(
+                format!("{why}, so no interface that comes back is opened and no guard started"),
+                "start weir again as soon as that suits",
+            )),
         }
-        *guard = None;
-        Some(
-            "the guard has died: when weir stops now, nothing carries the traffic; \
-              start weir again as soon as that suits"
-                .to_owned(),
-        )
+        (events, troubles)
     }
 
+    /// What the programs at the ports did with frames.
+    fn passed(&self) -> [Option<Counts>; 2] {
+        match &self.way {
+            Way::Packet { .. } => [None, None],
+            Way::Xdp { doors, .. } => {
+                [0, 1].map(|side: usize| doors[side].as_ref().map(|door| door.heart.counts()))
+            }
+        }
+    }
+
+    /// An interface that has got more queues sends what arrives at the new ones past weir: it is
+    /// opened anew.
+    fn follow_the_queues(&mut self, link: &mut Link, now: [u32; 2], events: &mut Vec<String>) {
+        for side in [Side::Lan, Side::Wan] {
+            let (served, there) = (self.queues[side as usize], now[side as usize]);
+            if served == 0 || there == 0 || served == there {
+                continue;
+            }
+            let name = self.name(side).to_owned();
+            let what = format!("{name} has {there} receive queues now, not {served}");
+            let taken = link.take(side);
+            if let Way::Xdp { doors, .. } = &mut self.way {
+                doors[side as usize] = None;
+            }
+            let opened = taken.and_then(|()| self.open_again(link, side, events));
+            events.push(match opened {
+                Ok(()) => format!("{what}: it was opened anew"),
+                Err(why) => format!("{what}, and cannot be opened anew: {why}"),
+            });
+        }
+    }
+
+    /// Tells the programs what is the box's own.
+    pub(super) fn tell(&mut self, own: ([u8; 6], Vec<std::net::IpAddr>)) {
+        if own == self.own {
+            return;
+        }
+        for door in self.doors() {
+            door.heart.own_mac(own.0);
+            door.heart.own_addresses(&own.1);
+        }
+        self.own = own;
+    }
+
+    fn look_after_the_guard(
+        &mut self,
+        now: Instant,
+        events: &mut Vec<String>,
+        troubles: &mut Vec<Trouble>,
+    ) {
+        let Way::Packet { watch: Some(watch), .. } = &mut self.way else { return };
+        let looked = Instant::from_ns(watch.page.get(GUARD_BEAT));
+        if now.since(looked) < GUARD_IS_LATE {
+            return;
+        }
+        match Watch::start(&watch.page, &mut held(&self.helper)) {
+            Ok(anew) => {
+                *watch = anew;
+                events.push("the guard did not look any more; another one was started".to_owned());
+            }
+            Err(why) => troubles.push(Trouble::new(
+                "the guard has died, and if weir hangs now, the line may be cut",
+                format!("{}; start weir again as soon as that suits", why.join("; ")),
+            )),
+        }
+    }
+
+    /// Whether the interface is back and in use.
     fn look_after_one(
         &mut self,
         link: &mut Link,
         side: Side,
         now: &Ports,
         events: &mut Vec<String>,
-    ) {
+    ) -> bool {
         let name = self.name(side).to_owned();
         if now.counters[side as usize].is_some() {
             let taken = link.take(side);
-            if let Way::Xdp { programs, .. } = &mut self.way {
-                programs[side as usize] = None;
+            if let Way::Xdp { doors, .. } = &mut self.way {
+                doors[side as usize] = None;
             }
             events.push(match taken {
                 Ok(_) => format!("{name} is gone: its frames have nowhere to go until it is back"),
                 Err(why) => why,
             });
         }
-        if netdev::index_of(&name).is_err() {
-            return;
+        if weir_io::netdev::index_of(&name).is_err() {
+            self.refused[side as usize] = None;
+            return false;
         }
-        match self.open_again(link, side, events) {
+        let opened = self.open_again(link, side, events);
+        let is_open = opened.is_ok();
+        match opened {
             Ok(()) => {
                 self.refused[side as usize] = None;
                 events.push(format!("{name} is back and in use"));
@@ -68,6 +162,7 @@ impl Kept {
                 self.refused[side as usize] = Some(why);
             }
         }
+        is_open
     }
 
     fn open_again(
@@ -76,32 +171,32 @@ impl Kept {
         side: Side,
         events: &mut Vec<String>,
     ) -> Result<(), String> {
-        let netdev = usable(self.name(side), events).map_err(|why| why.join("; "))?;
+        let joined = |why: Vec<String>| why.join("; ");
+        let via = self.way.via();
+        let answer = held(&self.helper).ask(&Ask::Open { side, via }, &[]).map_err(joined)?;
+        events.extend(notes(&answer.value));
+        let given = Given::of(self.name(side), answer)?;
         let mut heart = None;
+        self.completes[side as usize] = given.completes();
+        if matches!(self.way, Way::Xdp { .. }) {
+            self.queues[side as usize] = given.queues();
+        }
         let port = match &mut self.way {
-            Way::Packet { .. } => {
-                let port = PacketPort::open(&netdev.name).map_err(|e| e.to_string())?;
-                Port::Packet(Box::new(port))
-            }
-            Way::Xdp { umem, programs } => {
+            Way::Packet { .. } => Port::Packet(Box::new(given.packet_port()?)),
+            Way::Xdp { umem, doors } => {
                 // of a try that failed half way
-                programs[side as usize] = None;
-                let port = XskPort::reopen(umem, &xsk_spec(&netdev)).map_err(|e| e.to_string())?;
-                let (program, attached) = attach(&netdev, &port)?;
-                let told = program.heart().map_err(|e| e.to_string())?;
-                self.bridge.iter().for_each(|bridge| bridge.tell(&told));
-                heart = Some(told);
-                take(&program);
-                programs[side as usize] = Some((program, attached));
+                doors[side as usize] = None;
+                let spec = given.spec();
+                let (port, door, hand) = given.port(umem, &spec)?;
+                door.heart.own_mac(self.own.0);
+                door.heart.own_addresses(&self.own.1);
+                door.heart.take(true);
+                doors[side as usize] = Some(door);
+                heart = Some(hand);
                 Port::Xsk(Box::new(port))
             }
         };
-        if let Some(bridge) = &self.bridge {
-            bridge.take_in(&netdev.name)?;
-            if matches!(self.way, Way::Packet { .. }) {
-                netdev::set_isolated(&netdev.name, true).map_err(|e| e.to_string())?;
-            }
-        }
+        held(&self.helper).ask(&Ask::Join { side, via }, &[]).map_err(joined)?;
         link.put(side, port, heart)?;
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! A revision: a policy that a link had, with who brought it, when, and what it changed.
 
 use serde_json::{Value, json};
-use weir_policy::{Plan, Reading, Source, diff};
+use weir_policy::{Plan, Reading, Source, Subscriber, diff};
 use weir_units::limits;
 
 use super::refused::Refused;
@@ -11,10 +11,36 @@ use crate::problems;
 #[derive(Clone, Debug)]
 pub(crate) struct Revision {
     pub(crate) about: About,
-    /// The policy, and its table of subscribers if it has one.
+    /// The policy, its table of subscribers if it has one, and the rows that hold because those of
+    /// the table were skipped.
     pub(crate) sources: Vec<Source>,
     pub(crate) plan: Plan,
+    pub(crate) rows: Rows,
 }
+
+/// What became of the rows of the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rows {
+    pub(crate) skipped: usize,
+    /// How many of these keep their last good row.
+    pub(crate) held: usize,
+}
+
+impl Rows {
+    pub(crate) fn of(reading: &Reading) -> Rows {
+        let table = reading.policy.subscribers.as_ref();
+        let (skipped, held) =
+            table.map_or((0, 0), |table| (table.skipped.count(), table.skipped.held()));
+        Rows { skipped, held }
+    }
+
+    pub(crate) fn to_json(self) -> Value {
+        json!({ "skipped": self.skipped, "held": self.held })
+    }
+}
+
+/// The files that the operator wrote: what is held follows from them.
+const WRITTEN: usize = 2;
 
 /// What is told of a revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,35 +154,63 @@ impl Revision {
             comment: by.comment,
             changes,
             fate: Fate::Confirmed,
-            read: if by.how.is_of_file() { files.clone() } else { Vec::new() },
+            read: if by.how.is_of_file() { written(&files).to_vec() } else { Vec::new() },
             files,
         };
-        Ok(Revision { about, sources: reading.sources, plan })
+        let rows = Rows::of(&reading);
+        Ok(Revision { about, sources: reading.sources, plan, rows })
     }
 
     /// Whether it was made of the same bytes.
     pub(crate) fn is_same_text(&self, sources: &[Source]) -> bool {
-        self.sources.len() == sources.len()
-            && self.sources.iter().zip(sources).all(|(mine, other)| mine.bytes() == other.bytes())
+        let (mine, others) = (written(&self.sources), written(sources));
+        mine.len() == others.len()
+            && mine.iter().zip(others).all(|(mine, other)| mine.bytes() == other.bytes())
     }
 }
 
+/// The files among these that the operator wrote.
+pub(crate) fn written<F>(files: &[F]) -> &[F] {
+    &files[..files.len().min(WRITTEN)]
+}
+
 /// Reads a policy that came with its table, or without.
-pub(crate) fn read(policy: Source, table: Option<&[u8]>) -> Result<Reading, Refused> {
+pub(crate) fn read(policy: Source, mut table: Option<Vec<u8>>) -> Result<Reading, Refused> {
+    read_over(policy, &mut |wanted| Some(Source::new(wanted, table.take()?)), &[])
+}
+
+fn read_over(
+    policy: Source,
+    table: &mut dyn FnMut(&str) -> Option<Source>,
+    before: &[Subscriber],
+) -> Result<Reading, Refused> {
     let name = policy.name().to_owned();
-    let mut load = |wanted: &str| match table {
-        Some(table) => Ok(Source::new(wanted, table)),
-        None => Err("it did not come with the policy".to_owned()),
-    };
-    weir_policy::read(policy, &mut load)
+    let missing = || "it did not come with the policy".to_owned();
+    let mut load = |wanted: &str| table(wanted).ok_or_else(missing);
+    weir_policy::read_over(policy, &mut load, before)
         .map_err(|at| Refused::content(format!("{name}: byte {at} is not UTF-8"), ""))
 }
 
 /// Reads a policy that was kept.
 pub(crate) fn read_again(sources: Vec<Source>) -> Result<Reading, Refused> {
+    let held = sources.get(WRITTEN).map_or_else(Vec::new, weir_policy::held_rows);
+    over(sources, &held)
+}
+
+fn over(sources: Vec<Source>, before: &[Subscriber]) -> Result<Reading, Refused> {
     let mut sources = sources.into_iter();
     let policy = sources.next().unwrap_or_else(|| Source::new("policy", Vec::new()));
-    read(policy, sources.next().as_ref().map(Source::bytes))
+    read_over(policy, &mut |_| sources.next(), before)
+}
+
+/// Lets the rows of the policy that was in effect hold where rows of `reading` were skipped.
+pub(crate) fn hold(reading: Reading, before: &[Source]) -> Result<Reading, Refused> {
+    if Rows::of(&reading).skipped == 0 || before.is_empty() {
+        return Ok(reading);
+    }
+    let rows = read_again(before.to_vec())?.policy.subscribers.map(|table| table.rows);
+    let Some(rows) = rows else { return Ok(reading) };
+    over(reading.sources, &rows)
 }
 
 /// The plan of one link, or everything that is wrong with the policy.
@@ -174,7 +228,7 @@ fn plan_for(reading: &Reading, link: &str) -> Result<Plan, Refused> {
 }
 
 /// Differences line by line, the first so many of them.
-fn changes(before: &Plan, after: &Plan) -> Vec<String> {
+pub(crate) fn changes(before: &Plan, after: &Plan) -> Vec<String> {
     let all = diff(std::slice::from_ref(before), std::slice::from_ref(after));
     let line = |change: &weir_policy::Change| {
         format!("{} {}  {}", change.mark, change.subject, change.words)
@@ -189,6 +243,7 @@ fn changes(before: &Plan, after: &Plan) -> Vec<String> {
 impl Kept {
     /// Whether files still are what they were.
     pub(crate) fn are(kept: &[Kept], sources: &[Source]) -> bool {
+        let sources = written(sources);
         kept.len() == sources.len() && kept.iter().zip(sources).all(|(k, s)| k.is(s.bytes()))
     }
 

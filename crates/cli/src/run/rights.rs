@@ -1,44 +1,183 @@
-//! What weir may do once its ports are open: open one of them again, read and write its own files,
-//! and nothing else. The thread that reads packets from strangers may do nothing at all.
+//! What weir may do once its ports are open: answer the operator and write its own files. What
+//! takes a right after that is the helper's. The thread that reads packets from strangers may do
+//! nothing at all.
 
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::Path;
 
-use weir_io::privileges::{self, Capabilities, Capability, Confined};
+use weir_io::privileges::{self, Calls, Capabilities, Capability, Confined};
 
-/// Keeps what is needed, memory too, and gives up the rest; returns what the operator should know.
-/// To be called before threads are made.
-pub(crate) fn give_up(policy: Option<&Path>, written: [&Path; 2]) -> Vec<String> {
+use crate::files;
+
+/// The user that weir becomes, unless the operator names another.
+pub(crate) const USER: &str = "weir";
+
+/// Numbers that no distribution gives to anybody for good (systemd's range for services whose user
+/// is made at their start).
+const FREE_USERS: std::ops::RangeInclusive<u32> = 61_184..=65_519;
+
+/// Bytes of the table of users that are read.
+const USERS_BYTES: u64 = 1 << 20;
+
+/// The user that weir becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct User {
+    id: u32,
+    group: u32,
+}
+
+impl User {
+    /// The user of that name; without a name `weir`, or a number that nobody has. `None` if we are
+    /// no superuser: then we stay who we are.
+    pub(crate) fn find(name: Option<&str>) -> Result<Option<User>, String> {
+        let is_root = fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0);
+        if !is_root {
+            return Ok(None);
+        }
+        let users = files::read("/etc/passwd".as_ref(), USERS_BYTES).unwrap_or_default();
+        User::named(&String::from_utf8_lossy(&users), name).map(Some)
+    }
+
+    fn named(users: &str, name: Option<&str>) -> Result<User, String> {
+        let lines = || users.lines().map(|line| line.split(':').collect::<Vec<_>>());
+        let of = |fields: &[&str]| {
+            let (id, group) = (fields.get(2)?.parse().ok()?, fields.get(3)?.parse().ok()?);
+            Some(User { id, group })
+        };
+        let known = lines().find(|fields| fields[0] == name.unwrap_or(USER));
+        match (known.and_then(|fields| of(&fields)), name) {
+            (Some(User { id: 0, .. }), _) => {
+                Err("weir does not run as root: name another --user".to_owned())
+            }
+            (Some(user), _) => Ok(user),
+            (None, Some(name)) => Err(format!(
+                "there is no user \"{name}\"; `useradd --system {name}` makes one, without \
+                 --user weir takes a number that nobody has"
+            )),
+            (None, None) => {
+                let taken: Vec<u32> = lines().filter_map(|f| Some(of(&f)?.id)).collect();
+                let mut free = FREE_USERS.filter(|id| !taken.contains(id));
+                let id = free.next().ok_or("all numbers for users are taken; name a --user")?;
+                Ok(User { id, group: id })
+            }
+        }
+    }
+
+    /// Makes the folder of the link's history this user's, and the one above it reachable.
+    pub(crate) fn own(self, state: &Path, link: &str) -> Result<(), String> {
+        let said = |path: &Path, e: &std::io::Error| {
+            format!("{} cannot be made the user's: {}", path.display(), files::why_not_written(e))
+        };
+        let folder = state.join(link);
+        fs::create_dir_all(&folder).map_err(|e| said(&folder, &e))?;
+        for path in [state, &folder] {
+            let about = fs::symlink_metadata(path).map_err(|e| said(path, &e))?;
+            if !about.is_dir() {
+                return Err(format!("{} is no folder", path.display()));
+            }
+        }
+        // whoever owned it before goes on owning it: only the group is let through
+        if fs::symlink_metadata(state).is_ok_and(|about| about.mode() & 0o001 == 0) {
+            chown(state, None, Some(self.group)).map_err(|e| said(state, &e))?;
+        }
+        let entries = fs::read_dir(&folder).map_err(|e| said(&folder, &e))?;
+        for entry in entries.flatten() {
+            let path = entry.path();
+            // a link could lead anywhere
+            if fs::symlink_metadata(&path).is_ok_and(|about| about.is_file() && about.nlink() == 1)
+            {
+                chown(&path, Some(self.id), Some(self.group)).map_err(|e| said(&path, &e))?;
+            }
+        }
+        chown(&folder, Some(self.id), Some(self.group)).map_err(|e| said(&folder, &e))?;
+        // who was a customer of what is nobody else's business
+        let mode = fs::Permissions::from_mode(0o750);
+        fs::set_permissions(&folder, mode).map_err(|e| said(&folder, &e))
+    }
+}
+
+/// Gives up files and the user, keeps memory, and of the rights only those that starting the packet
+/// thread takes: [`keep_none`] there, [`keep_least`] here follow. To be called before threads are
+/// made. Returns what the operator should know.
+///
+/// # Errors
+/// What could not be given up: weir does not start with more than it needs.
+pub(crate) fn give_up(user: Option<User>, written: &Path) -> Result<Vec<String>, String> {
     let mut notes = Vec::new();
-    // a bare file name lies in the folder that we are in
-    let policy = policy.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let read =
-        [policy, Path::new("/sys"), Path::new("/proc"), Path::new("/etc"), Path::new("/dev")];
-    match privileges::confine(&read, &written) {
+    let read = [Path::new("/etc/passwd")];
+    match privileges::confine(&read, &[written]) {
         Ok(Confined::Yes) => {}
         Ok(Confined::Unsupported) => {
             notes.push("this kernel has no Landlock: weir can reach all files of its user".into());
         }
-        Err(error) => notes.push(format!("weir can reach all files of its user: {error}")),
+        Err(error) => return Err(format!("files cannot be given up: {error}")),
     }
+    // before the user falls; where the limit stands, a right does the same
+    let may_lock = privileges::lock_any_memory().is_ok();
     // a packet thread that waits for a page from the disk is late, and one that gets none is dead
     if let Err(error) = weir_io::wait::keep_memory() {
         notes.push(format!("weir's memory may be swapped out when it is short: {error}"));
     }
-    let keep = Capabilities::of(&[
-        Capability::NetRaw,
-        Capability::NetAdmin,
-        Capability::Bpf,
-        Capability::IpcLock,
-        Capability::SysNice,
-    ]);
-    if let Err(error) = privileges::drop_to(keep) {
-        notes.push(format!("weir keeps all rights that it was started with: {error}"));
+    if let Some(user) = user {
+        privileges::become_user(user.id, user.group)
+            .map_err(|error| format!("weir cannot become user {}: {error}", user.id))?;
     }
-    notes
+    let mut keep = vec![Capability::SysNice];
+    keep.extend((!may_lock).then_some(Capability::IpcLock));
+    keep_of(&keep)?;
+    Ok(notes)
+}
+
+/// What is left once the packet thread has begun: no right, but for memory that stays where the
+/// system's limit is too low.
+pub(crate) fn keep_least() -> Result<(), String> {
+    let had = Capabilities::effective().map_err(|e| format!("no rights can be read: {e}"))?;
+    keep_of(
+        &[Capability::IpcLock]
+            .map(|one| had.has(one).then_some(one))
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>(),
+    )?;
+    filter(Calls::Control)
+}
+
+fn keep_of(keep: &[Capability]) -> Result<(), String> {
+    let had = Capabilities::effective().map_err(|e| format!("no rights can be read: {e}"))?;
+    let keep: Vec<Capability> = keep.iter().copied().filter(|one| had.has(*one)).collect();
+    privileges::drop_to(Capabilities::of(&keep))
+        .map_err(|error| format!("rights cannot be given up: {error}"))
 }
 
 /// The packet thread's share of rights.
-pub(crate) fn keep_none() {
-    // what cannot be given up was never had
-    let _ = privileges::drop_to(Capabilities::NONE);
+pub(crate) fn keep_none() -> Result<(), String> {
+    privileges::drop_to(Capabilities::NONE)
+        .map_err(|error| format!("rights cannot be given up: {error}"))?;
+    filter(Calls::Packets)
+}
+
+fn filter(calls: Calls) -> Result<(), String> {
+    match privileges::leave_only(calls) {
+        // a kernel that is built without seccomp
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => Ok(()),
+        done => done.map_err(|error| format!("system calls cannot be given up: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_found_by_name_or_one_is_made_up_that_nobody_is() {
+        let users = "root:x:0:0::/:\nweir:x:991:990::/:\nanna:x:1000:100::/:\nx:x:61184:1::/:\n";
+        let named = |users: &str, name| User::named(users, name);
+        assert_eq!(named(users, None), Ok(User { id: 991, group: 990 }));
+        assert_eq!(named(users, Some("anna")), Ok(User { id: 1_000, group: 100 }));
+        let without = users.replace("weir", "other");
+        assert_eq!(named(&without, None), Ok(User { id: 61_185, group: 61_185 }));
+        assert!(named(users, Some("root")).unwrap_err().contains("name another --user"));
+        assert!(named(users, Some("bert")).unwrap_err().contains("useradd --system bert"));
+    }
 }

@@ -1,27 +1,36 @@
-//! Control at work: one thread that takes signals and time, one that takes connections, one for
-//! each of these, one for the metrics. All of them wait for the one [`Control`]; the packet thread
-//! waits for none of them.
+//! Control at work. The thread that runs it takes time and looks after the link; others take
+//! signals, connections (one thread for each), and readers of the metrics. What is asked most is
+//! answered from the [board](super::board), policies are read at the [desk](super::desk): the one
+//! [`Control`] is held only while something is changed or looked up. The packet thread waits for
+//! none of them.
 
-use std::collections::BTreeMap;
-use std::net::{Shutdown, TcpListener};
+use std::collections::VecDeque;
+use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Scope};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::{Value, json};
 use weir_io::wait::now;
-use weir_units::{Span, limits};
+use weir_units::{Instant, Span, limits};
 
+use super::board::Board;
 use super::clock;
-use super::control::{After, Asker, Control, line_of};
+use super::control::{After, Asker, Back, Control, line_of};
+use super::desk::{Desk, Read, Text};
 use super::link::{Link, Ports};
+use super::places::Places;
+use super::protocol::Request;
 use super::refused::Refused;
+use super::revision::How;
 use super::socket::{Lines, NoLine, Socket};
+use super::trouble::Trouble;
 use super::{http, who};
 use crate::out::say;
 
@@ -42,36 +51,46 @@ pub(crate) struct Doors {
     pub(crate) metrics: Option<TcpListener>,
 }
 
-/// How often signals and time are looked at, and how long an end may go unnoticed.
+/// How often time is looked at, and how long an end may go unnoticed.
 const TICK: Duration = Duration::from_millis(200);
 
 /// Serves until a signal or a request says stop; gives the link back, to be stopped. `signals` is
 /// the way in for signals: whoever catches them holds a clone of the sender. `every_second` is
-/// called with the link and how its ports are.
+/// called with the link and how its ports are, and returns what is wrong with them.
 pub(crate) fn run(
     control: Control,
     doors: &Doors,
     signals: (Sender<Signal>, Receiver<Signal>),
-    mut every_second: impl FnMut(&mut Link, &Ports),
+    mut every_second: impl FnMut(&mut Link, &Ports) -> Vec<Trouble>,
 ) -> Link {
     let (sender, signals) = signals;
+    let (stop, stopped) = channel();
     let hall = Hall {
+        board: Board::new(control.told()),
         control: Mutex::new(control),
-        open: Mutex::new(BTreeMap::new()),
+        desk: Desk::new(),
+        places: Places::default(),
+        large: AtomicBool::new(false),
+        readers: AtomicUsize::new(0),
+        reloads: AtomicUsize::new(0),
         ending: AtomicBool::new(false),
     };
+    let shared = &hall;
     std::thread::scope(|scope| {
         let thread = |name: &str| Builder::new().name(name.to_owned());
-        let taking = thread("control").spawn_scoped(scope, || hall.take(scope, doors, &sender));
-        let measured = doors.metrics.as_ref().map(|listener| {
-            thread("metrics").spawn_scoped(scope, || hall.tell(listener)).map(drop)
+        let taking = thread("control").spawn_scoped(scope, || shared.take(scope, doors, &sender));
+        let sampling = thread("sampler").spawn_scoped(scope, || shared.sample());
+        let heeding =
+            thread("signals").spawn_scoped(scope, move || shared.heed(scope, &signals, &stop));
+        let telling = doors.metrics.as_ref().map(|listener| {
+            thread("metrics").spawn_scoped(scope, move || shared.tell(scope, listener)).map(drop)
         });
-        for failed in [taking.map(drop).err(), measured.and_then(Result::err)].into_iter().flatten()
-        {
-            say(&format!("weir: nobody can ask this link: no thread: {failed}"));
+        let spawned = [taking.map(drop), sampling.map(drop), heeding.map(drop)];
+        for failed in spawned.into_iter().chain(telling).filter_map(Result::err) {
+            say(&format!("weir: not all of control works: no thread: {failed}"));
         }
-        hall.turn(&signals, &mut every_second);
-        hall.end();
+        shared.turn(&stopped, &mut every_second);
+        shared.end();
     });
     hall.control.into_inner().unwrap_or_else(PoisonError::into_inner).end()
 }
@@ -79,103 +98,227 @@ pub(crate) fn run(
 /// What the threads share.
 struct Hall {
     control: Mutex<Control>,
-    /// The connections that are open.
-    open: Mutex<BTreeMap<u64, UnixStream>>,
+    board: Board,
+    desk: Desk,
+    places: Places,
+    /// Whether a large request is being received.
+    large: AtomicBool,
+    /// How many readers of metrics are being served.
+    readers: AtomicUsize,
+    /// How often the file was to be read again since it was last begun.
+    reloads: AtomicUsize,
     ending: AtomicBool,
 }
 
 impl Hall {
     /// A request that panicked has left a link that still is one.
-    fn control(&self) -> MutexGuard<'_, Control> {
+    fn locked(&self) -> MutexGuard<'_, Control> {
         self.control.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn open(&self) -> MutexGuard<'_, BTreeMap<u64, UnixStream>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Does something with control, and writes down what it knows then.
+    fn control<T>(&self, work: impl FnOnce(&mut Control) -> T) -> T {
+        let mut control = self.locked();
+        let done = work(&mut control);
+        self.board.tell(control.told());
+        done
     }
 
-    /// Signals and time, until the end.
-    fn turn(&self, signals: &Receiver<Signal>, every_second: &mut impl FnMut(&mut Link, &Ports)) {
+    fn is_ending(&self) -> bool {
+        self.ending.load(Relaxed)
+    }
+
+    /// Time and the link, until the end.
+    fn turn(
+        &self,
+        stopped: &Receiver<()>,
+        every_second: &mut impl FnMut(&mut Link, &Ports) -> Vec<Trouble>,
+    ) {
         let mut second = now() + Span::from_secs(1);
-        loop {
-            match signals.recv_timeout(TICK) {
-                Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return,
-                Ok(Signal::Reload) => self.control().reload(now(), clock::of_day()),
-                Ok(Signal::Dump) => say(&self.control().dump(now())),
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-            let mut control = self.control();
-            if !control.is_alive() {
+        while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(TICK) {
+            let is_alive = self.control(|control| {
+                control.step(now());
+                if now() >= second {
+                    second = now() + Span::from_secs(1);
+                    if let Some((link, ports)) = control.watched() {
+                        let troubles = every_second(link, &ports);
+                        control.set_troubles(troubles);
+                    }
+                }
+                control.is_alive()
+            });
+            if !is_alive {
                 return;
             }
-            control.step(now());
-            if now() >= second {
-                second = now() + Span::from_secs(1);
-                if let Some((link, ports)) = control.watched() {
-                    every_second(link, &ports);
+        }
+    }
+
+    /// Does what signals ask, until the end. Nothing that takes time is done here.
+    fn heed<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        signals: &Receiver<Signal>,
+        stop: &Sender<()>,
+    ) {
+        while !self.is_ending() {
+            let work: fn(&Hall) = match signals.recv_timeout(TICK) {
+                Err(RecvTimeoutError::Timeout) => continue,
+                Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => {
+                    let _ = stop.send(());
+                    return;
+                }
+                // the one who reads it looks once more
+                Ok(Signal::Reload) if self.reloads.fetch_add(1, Relaxed) > 0 => continue,
+                Ok(Signal::Reload) => Hall::reload,
+                Ok(Signal::Dump) => Hall::dump,
+            };
+            let thread = Builder::new().name("signalled".to_owned());
+            if let Err(why) = thread.spawn_scoped(scope, move || work(self)) {
+                self.reloads.store(0, Relaxed);
+                say(&format!("weir: a signal was not heeded: no thread: {why}"));
+            }
+        }
+    }
+
+    /// Reads the file again, as often as somebody asked meanwhile.
+    fn reload(&self) {
+        loop {
+            let asked = self.reloads.load(Relaxed);
+            if let Some(file) = self.control(|control| control.file_to_read()) {
+                let asker = Asker { name: "SIGHUP", now: now(), of_day: clock::of_day() };
+                let read = self.read(Text::File(file), asker, How::Reload);
+                if self.is_ending() {
+                    return;
+                }
+                self.control(|control| control.reloaded(read, asker));
+            }
+            if self.reloads.compare_exchange(asked, 0, Relaxed, Relaxed).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// What a log should have when someone asks for all there is.
+    fn dump(&self) {
+        let tree = self.board.tree(true).unwrap_or_else(|refused| refused.to_json());
+        say(&format!("{:#}\n{tree:#}", self.board.status()));
+    }
+
+    /// Looks and counts when somebody wants to know, until the end.
+    fn sample(&self) {
+        while !self.is_ending() {
+            let wanted = self.board.wanted(TICK);
+            if wanted.look {
+                let mut control = self.locked();
+                self.board.put_look(control.look(now()));
+            }
+            if wanted.count {
+                let mut control = self.locked();
+                self.board.put_counted(control.count(now()));
+            }
+        }
+    }
+
+    fn read(&self, text: Text, asker: Asker<'_>, how: How) -> Result<Read, Refused> {
+        let before = self.board.told().before();
+        self.desk.read(text, asker.by(how), before, || self.is_ending())
+    }
+
+    /// Takes connections until the end. Where all places are taken, some wait for one.
+    fn take<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        doors: &'scope Doors,
+        signals: &Sender<Signal>,
+    ) {
+        let mut waiting: VecDeque<(UnixStream, Instant)> = VecDeque::new();
+        let mut number = 0;
+        while !self.is_ending() {
+            let within = if waiting.is_empty() { TICK } else { LOOK };
+            if is_ready(&doors.socket.listener, within) {
+                match doors.socket.listener.accept() {
+                    Ok((stream, _)) if waiting.len() < limits::CONTROL_CONNECTIONS => {
+                        waiting.push_back((stream, now()));
+                    }
+                    Ok((stream, _)) => refuse(stream),
+                    // no descriptors are left, say: that passes, but not at once
+                    Err(_) => std::thread::park_timeout(LOOK),
+                }
+            }
+            while let Some((stream, since)) = waiting.pop_front() {
+                number += 1;
+                match self.seat(stream, number) {
+                    Ok(Some(stream)) => self.attend(scope, stream, number, signals.clone()),
+                    Ok(None) => {}
+                    Err(stream) if now().since(since) > WAITS => refuse(stream),
+                    Err(stream) => {
+                        waiting.push_front((stream, since));
+                        break;
+                    }
                 }
             }
         }
     }
 
-    /// Takes connections until the end.
-    fn take<'scope, 'env>(
+    /// Gives a connection a place, or back if there is none.
+    fn seat(&self, stream: UnixStream, number: u64) -> Result<Option<UnixStream>, UnixStream> {
+        let (Ok(known), Ok(())) = (stream.try_clone(), stream.set_nonblocking(false)) else {
+            return Ok(None);
+        };
+        match self.places.take(number, known, now()) {
+            Ok(()) => Ok(Some(stream)),
+            Err(_) => Err(stream),
+        }
+    }
+
+    /// Starts a thread that answers a connection.
+    fn attend<'scope>(
         &'scope self,
-        scope: &'scope Scope<'scope, 'env>,
-        doors: &'scope Doors,
-        signals: &Sender<Signal>,
+        scope: &'scope Scope<'scope, '_>,
+        stream: UnixStream,
+        number: u64,
+        signals: Sender<Signal>,
     ) {
-        for number in 0.. {
-            let Some(stream) = self.next(&doors.socket.listener, || {
-                doors.socket.listener.accept().map(|(stream, _)| stream)
-            }) else {
-                return;
-            };
-            let mut open = self.open();
-            let (Ok(known), Ok(())) = (stream.try_clone(), stream.set_nonblocking(false)) else {
-                continue;
-            };
-            if open.len() >= limits::CONTROL_CONNECTIONS {
-                drop(open);
-                refuse(stream);
-                continue;
-            }
-            open.insert(number, known);
-            drop(open);
-            // one that came while all were told of the end was not told
-            if self.ending.load(Relaxed) {
-                return;
-            }
-            let signals = signals.clone();
-            let spawned = Builder::new().name("asked".to_owned()).spawn_scoped(scope, move || {
-                // what goes wrong with one must not end them all
-                let _ = catch_unwind(AssertUnwindSafe(|| self.serve(stream, &signals)));
-                self.open().remove(&number);
-            });
-            if spawned.is_err() {
-                self.open().remove(&number);
-            }
+        let thread = Builder::new().name("asked".to_owned()).stack_size(ASKED_STACK);
+        let spawned = thread.spawn_scoped(scope, move || {
+            // what goes wrong with one must not end them all
+            let _ = catch_unwind(AssertUnwindSafe(|| self.serve(stream, number, &signals)));
+            self.places.leave(number);
+        });
+        if spawned.is_err() {
+            self.places.leave(number);
+        }
+        // one that came while all were told of the end was not told
+        if self.is_ending() {
+            self.places.end();
         }
     }
 
     /// Answers one connection line by line.
-    fn serve(&self, stream: UnixStream, signals: &Sender<Signal>) {
+    fn serve(&self, stream: UnixStream, number: u64, signals: &Sender<Signal>) {
         let name = who::is_at(&stream);
         let mut lines = Lines::new(stream);
         loop {
-            let line = match lines.read() {
+            // since its last answer was ready, or since it came: in the order in which they were
+            // answered, whichever thread goes on first
+            let mut large = None;
+            let line = lines.read_if(|| {
+                large = Large::take(&self.large);
+                large.is_some()
+            });
+            let line = match line {
                 Ok(line) => line,
                 Err(NoLine::Gone) => return,
-                Err(NoLine::TooLong) => {
-                    let what = "the request is too long";
-                    let most = limits::CONTROL_LINE_BYTES >> 20;
-                    let cure = format!("{most} MiB at most; what is larger comes from the file");
-                    let _ = lines.write(&line_of(Err(Refused::call(what, cure))));
+                Err(why) => {
+                    let _ = lines.write(&line_of(Err(not_read(why))));
                     return;
                 }
             };
+            self.places.works(number);
             let asker = Asker { name: &name, now: now(), of_day: clock::of_day() };
-            let (answer, after) = self.control().answer_line(&line, asker);
+            let (answer, after) = self.answer_line(line, asker);
+            drop(large);
+            self.places.waits(number, now());
             let fetched = lines.write(&answer);
             if after == After::Stop {
                 let _ = signals.send(Signal::Stop);
@@ -186,43 +329,135 @@ impl Hall {
         }
     }
 
-    /// Tells the metrics to whoever comes, one after the other, until the end.
-    fn tell(&self, listener: &TcpListener) {
-        if listener.set_nonblocking(true).is_err() {
-            return;
-        }
-        while let Some(stream) = self.next(listener, || listener.accept().map(|(s, _)| s)) {
-            let told = || http::answer(stream, || self.control().metrics(now()));
-            let _ = catch_unwind(AssertUnwindSafe(told));
+    /// Answers one line with one line. Never fails: what is wrong is the answer.
+    fn answer_line(&self, line: Vec<u8>, asker: Asker<'_>) -> (String, After) {
+        let read = if line.len() <= limits::CONTROL_SMALL_BYTES {
+            Request::read(&line).map(Read::Request)
+        } else {
+            self.read(Text::Line(line), asker, How::Apply)
+        };
+        let stops = matches!(read, Ok(Read::Request(Request::Stop)));
+        let answer = read.and_then(|read| match read {
+            Read::Request(request) => self.answer(request, asker),
+            Read::Policy(prepared) => self.control(|control| control.put(*prepared, asker)),
+            Read::File(..) => Err(Refused::cannot("no request reads the file", "")),
+        });
+        let after = if stops && answer.is_ok() { After::Stop } else { After::Nothing };
+        (line_of(answer), after)
+    }
+
+    /// Does what is asked. What only needs to be known, and the end, waits for nobody.
+    fn answer(&self, request: Request, asker: Asker<'_>) -> Result<Value, Refused> {
+        match request {
+            Request::Status => Ok(self.board.status()),
+            Request::Tree { all } => self.board.tree(all),
+            Request::Metrics => Ok(json!({ "text": self.board.metrics() })),
+            Request::Stop => {
+                say(&format!("weir: stopped by {}", asker.name));
+                Ok(json!({ "link": self.board.told().revision.plan.name }))
+            }
+            Request::Apply(apply) => match self.read(Text::Policy(apply), asker, How::Apply)? {
+                Read::Policy(prepared) => self.control(|control| control.put(*prepared, asker)),
+                Read::Request(_) | Read::File(..) => Err(Refused::cannot("no policy came", "")),
+            },
+            Request::Rollback { to, comment } => {
+                match self.control(|control| control.back_to(to, &comment, asker))? {
+                    Back::Done(answer) => Ok(answer),
+                    Back::To(sources, by) => {
+                        let before = self.board.told().before();
+                        let text = Text::Again(sources);
+                        match self.desk.read(text, by, before, || self.is_ending())? {
+                            Read::Policy(prepared) => {
+                                self.control(|control| control.go_back(*prepared, asker))
+                            }
+                            _ => Err(Refused::cannot("no policy came", "")),
+                        }
+                    }
+                }
+            }
+            other => self.control(|control| control.simple(&other, asker)),
         }
     }
 
-    /// The next who comes; `None` at the end.
-    fn next<S>(&self, listener: &impl AsFd, accept: impl Fn() -> std::io::Result<S>) -> Option<S> {
-        let timeout = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
-        loop {
-            if self.ending.load(Relaxed) {
-                return None;
+    /// Tells the metrics to whoever comes, until the end.
+    fn tell<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, listener: &'scope TcpListener) {
+        if listener.set_nonblocking(true).is_err() {
+            return;
+        }
+        while !self.is_ending() {
+            // the others wait in the kernel's queue
+            if self.readers.load(Relaxed) >= limits::METRICS_READERS {
+                std::thread::park_timeout(LOOK);
+                continue;
             }
-            let mut ready = [PollFd::new(listener, PollFlags::IN)];
-            match poll(&mut ready, Some(&timeout)) {
-                Ok(0) | Err(rustix::io::Errno::INTR) => {}
-                _ => match accept() {
-                    Ok(stream) => return Some(stream),
-                    // no descriptors are left, say: that passes, but not at once
-                    Err(_) => std::thread::park_timeout(TICK),
-                },
+            if !is_ready(listener, TICK) {
+                continue;
+            }
+            let Ok((stream, _)) = listener.accept() else {
+                std::thread::park_timeout(LOOK);
+                continue;
+            };
+            self.readers.fetch_add(1, Relaxed);
+            let thread = Builder::new().name("measured".to_owned()).stack_size(READER_STACK);
+            let spawned = thread.spawn_scoped(scope, || {
+                let told = || http::answer(stream, || self.board.metrics());
+                let _ = catch_unwind(AssertUnwindSafe(told));
+                self.readers.fetch_sub(1, Relaxed);
+            });
+            if spawned.is_err() {
+                self.readers.fetch_sub(1, Relaxed);
             }
         }
     }
 
     fn end(&self) {
         self.ending.store(true, Relaxed);
-        for stream in self.open().values() {
-            // an answer that is on its way still arrives
-            let _ = stream.shutdown(Shutdown::Read);
-        }
+        self.places.end();
     }
+}
+
+/// Bytes of stack of a thread that serves one who asks, and a reader of metrics: all memory stays
+/// in RAM, so a thread more is to cost little.
+const ASKED_STACK: usize = 512 << 10;
+const READER_STACK: usize = 256 << 10;
+
+/// How often those who wait for a place, or for a thread, are looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How long one waits for a place: longer than a silent one keeps it.
+const WAITS: Span = Span::from_secs(limits::CONTROL_PLACE_SECS + 1);
+
+/// The right to have a large request: one at a time, so that their memory has a bound.
+struct Large<'h>(&'h AtomicBool);
+
+impl Large<'_> {
+    fn take(taken: &AtomicBool) -> Option<Large<'_>> {
+        (!taken.swap(true, Relaxed)).then(|| Large(taken))
+    }
+}
+
+impl Drop for Large<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Relaxed);
+    }
+}
+
+/// Whether somebody comes within this time.
+fn is_ready(listener: &impl AsFd, within: Duration) -> bool {
+    let timeout = Timespec { tv_sec: 0, tv_nsec: within.subsec_nanos().into() };
+    let mut ready = [PollFd::new(listener, PollFlags::IN)];
+    poll(&mut ready, Some(&timeout)).is_ok_and(|count| count > 0)
+}
+
+/// Why a request was not even read.
+fn not_read(why: NoLine) -> Refused {
+    if why == NoLine::Busy {
+        let what = "another large request is being received";
+        return Refused::cannot(what, "try again when it is done");
+    }
+    let most = limits::CONTROL_LINE_BYTES >> 20;
+    let cure = format!("{most} MiB at most; what is larger comes from the file");
+    Refused::call("the request is too long", cure)
 }
 
 /// Says that there are too many.

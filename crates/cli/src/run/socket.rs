@@ -3,11 +3,15 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{
+    FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use weir_io::wait::now;
 use weir_units::{Instant, Span, limits};
 
@@ -35,10 +39,15 @@ impl Socket {
     /// Listens at `path`, unless another weir does.
     pub(crate) fn open(path: &Path) -> Result<Socket, String> {
         let why = |error: &std::io::Error| format!("{}: {}", path.display(), files::why(error));
-        if let Some(folder) = path.parent() {
+        if let Some(folder) = path.parent().filter(|folder| *folder != Path::new("")) {
             std::fs::create_dir_all(folder).map_err(|e| why(&e))?;
+            // where others can write, a link may lead anywhere
+            if !std::fs::symlink_metadata(folder).map_err(|e| why(&e))?.is_dir() {
+                let name = folder.display();
+                return Err(format!("{name} is not a directory: name the one that it leads to"));
+            }
         }
-        let lock = File::create(path.with_extension("lock")).map_err(|e| why(&e))?;
+        let lock = lock_file(&path.with_extension("lock"))?;
         if lock.try_lock().is_err() {
             return Err(format!("another weir holds {}", path.display()));
         }
@@ -75,6 +84,28 @@ impl Drop for Socket {
     }
 }
 
+/// The file whose lock says that a link has an owner: a file and nothing else, whatever lies there.
+fn lock_file(path: &Path) -> Result<File, String> {
+    let name = path.display();
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let opened = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o640)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path);
+    let is_file = |file: &File| file.metadata().is_ok_and(|about| about.is_file());
+    match opened {
+        Ok(file) if is_file(&file) => Ok(file),
+        Err(error) if error.raw_os_error() != Some(Errno::LOOP.raw_os_error()) => {
+            Err(format!("{name}: {}", files::why(&error)))
+        }
+        Ok(_) | Err(_) => Err(format!("{name} is there and is not a file: move it away")),
+    }
+}
+
 /// Takes away a socket at which nobody answers any more, and nothing else.
 fn clear(path: &Path) -> Result<(), String> {
     let name = path.display();
@@ -108,7 +139,13 @@ pub(crate) enum NoLine {
     /// The other side has gone, or is silent.
     Gone,
     TooLong,
+    /// It is a large one, and another is being received.
+    Busy,
 }
+
+/// Room for a large request: so much that the C library maps it by itself, and gives it back to the
+/// kernel as soon as it is free (M_MMAP_THRESHOLD_MAX is 32 MiB).
+const AT_ONCE: usize = 33 << 20;
 
 const SILENCE: Span = Span::from_secs(limits::CONTROL_SILENCE_SECS);
 
@@ -118,7 +155,17 @@ impl Lines {
     }
 
     /// The next line without its end.
+    #[cfg(test)]
     pub(crate) fn read(&mut self) -> Result<Vec<u8>, NoLine> {
+        self.read_if(|| true)
+    }
+
+    /// The same, if it is short or `may_be_large` says yes.
+    pub(crate) fn read_if(
+        &mut self,
+        may_be_large: impl FnOnce() -> bool,
+    ) -> Result<Vec<u8>, NoLine> {
+        let mut may_be_large = Some(may_be_large);
         let until = now() + SILENCE;
         let mut looked = 0;
         let mut piece = [0; 1 << 14];
@@ -132,6 +179,14 @@ impl Lines {
             looked = self.came.len();
             if looked > limits::CONTROL_LINE_BYTES {
                 return Err(NoLine::TooLong);
+            }
+            if looked > limits::CONTROL_SMALL_BYTES
+                && let Some(may) = may_be_large.take()
+            {
+                if !may() {
+                    return Err(NoLine::Busy);
+                }
+                self.came.reserve_exact(AT_ONCE);
             }
             let left = left(until).ok_or(NoLine::Gone)?;
             self.stream.set_read_timeout(Some(left)).map_err(|_| NoLine::Gone)?;
@@ -199,6 +254,28 @@ mod tests {
         std::fs::write(&path, "a file").unwrap();
         assert!(Socket::open(&path).unwrap_err().contains("no socket"));
         assert!(path.exists());
+    }
+
+    #[test]
+    fn what_lies_where_the_lock_should_be_is_not_followed_nor_waited_for() {
+        let folder = Folder::new("lock");
+        let path = path_of(&folder.0, "l");
+        let lock = folder.0.join("l.lock");
+        let other = folder.0.join("other");
+        std::fs::write(&other, "of somebody").unwrap();
+        std::os::unix::fs::symlink(&other, &lock).unwrap();
+        assert!(Socket::open(&path).unwrap_err().contains("is not a file"));
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "of somebody");
+        std::fs::remove_file(&lock).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&lock).status().unwrap().success());
+        assert!(Socket::open(&path).unwrap_err().contains("is not a file"));
+        std::fs::remove_file(&lock).unwrap();
+        let real = folder.0.join("real");
+        std::fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink(&real, folder.0.join("link")).unwrap();
+        let no = Socket::open(&path_of(&folder.0.join("link"), "l")).unwrap_err();
+        assert!(no.contains("is not a directory"), "{no}");
+        drop(Socket::open(&path_of(&real, "l")).unwrap());
     }
 
     #[test]

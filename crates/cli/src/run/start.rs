@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use weir_engine::Config;
 use weir_io::notify::{Notify, watchdog_span};
@@ -12,39 +13,52 @@ use weir_io::signals::{self, Signals};
 use weir_io::wait::now;
 use weir_packet::Side;
 use weir_policy::{Reading, Severity, Source};
-use weir_units::Instant;
+use weir_units::Span;
 
-use crate::out::{problem, say};
+use crate::out::{hold_printing, print_aside, print_the_rest, problem, say};
 use crate::{files, problems};
 
 use super::Args;
 use super::begin::begin;
 use super::clock;
 use super::control::Control;
+use super::facts::Facts;
 use super::history::History;
 use super::http;
 use super::link::{Link, Start};
+use super::lookout::Lookout;
 use super::ports::{self, Kept, Opened, Wanted};
 use super::refused::Fault;
-use super::rights;
+use super::rights::{self, User};
 use super::serve::{self, Doors, Signal};
 use super::socket::{self, Socket};
+use super::trouble::Trouble;
 use super::words::{self, Wire};
 
 /// The name of a link that only the command line knows.
 const WIRE: &str = "wire";
 
+/// How long frames that wait have to leave when weir ends: the bridge carries those that come.
+const LAST_FRAMES: Duration = Duration::from_millis(50);
+
 /// As of a panic: whoever watches over weir starts it again.
 const BROKEN: u8 = 101;
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    match up(args) {
-        Ok(code) | Err(code) => code,
-    }
+    hold_printing();
+    weir_io::wait::keep_little_memory();
+    let (Ok(code) | Err(code)) = up(args);
+    print_the_rest();
+    code
 }
 
 fn up(args: &Args) -> Result<ExitCode, ExitCode> {
     let (file, reading) = policy(args)?;
+    let files: Vec<PathBuf> = match (&args.config, &reading) {
+        (Some(_), Ok(reading)) => reading.sources.iter().map(|s| PathBuf::from(s.name())).collect(),
+        (Some(file), Err(_)) => vec![file.clone()],
+        (None, _) => Vec::new(),
+    };
     let name = link_of(args, &reading)?;
     let history = History::open(&args.state, &name);
     let begin = begin(&file, reading, &name, &history, clock::of_day()).map_err(|refused| {
@@ -57,6 +71,7 @@ fn up(args: &Args) -> Result<ExitCode, ExitCode> {
     }
     // before the first thread: a thread that does not block a signal ends the process with it
     let signals = Signals::block().map_err(|e| problem(&format!("no signals: {e}")))?;
+    let user = User::find(args.user.as_deref()).map_err(|why| problem(&why))?;
     let doors = doors(args, &name)?;
     let plan = begin.revision.plan.clone();
     let opened = ports::open(&Wanted {
@@ -65,23 +80,25 @@ fn up(args: &Args) -> Result<ExitCode, ExitCode> {
         via: args.io,
         bypass: !args.no_bypass,
         queue: args.queue as usize,
+        files: &files,
+        socket: doors.socket.path(),
     });
-    let Opened { pool, ports, pulse, kept } = opened.map_err(|reasons| {
+    let Opened { pool, ports, mut pulse, mut kept } = opened.map_err(|reasons| {
         reasons.iter().for_each(|why| say(&format!("weir: {why}")));
         ExitCode::from(2)
     })?;
-    // before the files that are not ours are out of reach
-    let _ = std::fs::create_dir_all(&args.state);
-    let folders = [doors.socket.path().parent().unwrap_or(Path::new("/")), &args.state];
-    let given_up = rights::give_up(file.parent(), folders);
-    kept.notes.iter().chain(&given_up).for_each(|note| say(&format!("weir: {note}")));
+    pulse.has_bypass = kept.bridge.is_some();
+    let seed = seed().map_err(|why| problem(&why))?;
+    let notes = give_up(user, args, &name).map_err(|why| problem(&why))?;
+    kept.notes.iter().chain(&notes).for_each(|note| say(&format!("weir: {note}")));
     let (cpu, first) = (args.cpu, !args.polite);
+    let (settled, has_settled) = mpsc::sync_channel(1);
     let link = Link::start(Start {
         plan,
         observing: args.observe,
         config: Config {
             queue_frames: args.queue as usize,
-            seed: seed(),
+            seed,
             watch: true,
             ..Config::default()
         },
@@ -89,17 +106,37 @@ fn up(args: &Args) -> Result<ExitCode, ExitCode> {
         ports,
         pulse,
         way: kept.way.name(),
-        bypass: kept.bridge.as_ref().map(|bridge| bridge.name.clone()),
-        settle_in: Box::new(move || settle_in(cpu, first)),
+        bypass: kept.bridge.clone(),
+        settle_in: Box::new(move || drop(settled.send(settle_in(cpu, first)))),
     });
     let link = link.map_err(|why| problem(&why))?;
+    // frames of strangers are not read before the thread that reads them has given up its rights
+    let settled = has_settled.recv().unwrap_or_else(|_| Err("the packet thread has ended".into()));
+    let notes = settled.and_then(|notes| rights::keep_least().map(|()| notes));
+    notes.map_err(|why| problem(&why))?.iter().for_each(|note| say(&format!("weir: {note}")));
+    let helper = kept.helper.clone();
+    files::open_policies_by(Box::new(move |path| ports::held(&helper).read(path)));
     kept.take_over();
+    print_aside();
     say(&begun(&link, &kept));
     Ok(serve(Control::new(link, begin, history, &file, now()), &doors, signals, kept))
 }
 
+/// Gives up what only the start takes.
+fn give_up(user: Option<User>, args: &Args, link: &str) -> Result<Vec<String>, String> {
+    let folder = args.state.join(link);
+    // a folder that cannot be made or given away is trouble with the history, and no more
+    let owned = match user {
+        Some(user) => user.own(&args.state, link),
+        None => std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display())),
+    };
+    let mut notes = rights::give_up(user, &folder)?;
+    notes.extend(owned.err().map(|why| format!("the history cannot be kept: {why}")));
+    Ok(notes)
+}
+
 /// Answers the operator and looks after the ports until the end.
-fn serve(control: Control, doors: &Doors, signals: Signals, mut kept: Kept) -> ExitCode {
+fn serve(control: Control, doors: &Doors, signals: Signals, kept: Kept) -> ExitCode {
     let (sender, receiver) = mpsc::channel();
     let forward = sender.clone();
     std::thread::spawn(move || {
@@ -108,33 +145,47 @@ fn serve(control: Control, doors: &Doors, signals: Signals, mut kept: Kept) -> E
                 signals::Signal::Reload => Signal::Reload,
                 signals::Signal::Stop => Signal::Stop,
                 signals::Signal::Dump => Signal::Dump,
+                signals::Signal::Hangup => {
+                    say("weir: the terminal was closed; the link goes on");
+                    continue;
+                }
             };
             if forward.send(signal).is_err() {
                 return;
             }
         }
     });
-    let told = Told::new();
+    let mut told = Told::new();
     told.ready();
-    let mut beaten = now();
+    beat(control.facts());
+    let mut lookout = Lookout::new(kept);
     let link = serve::run(control, doors, (sender, receiver), |link, ports| {
-        kept.look_after(link, ports).iter().for_each(|event| say(&format!("weir: {event}")));
+        let events = lookout.look(link, ports, now());
+        events.iter().for_each(|event| say(&format!("weir: {event}")));
+        told.status(lookout.troubles());
         if let Err(why) = link.follow_the_line() {
             say(&format!("weir: {why}"));
         }
-        told.alive(&mut beaten);
+        lookout.troubles().to_vec()
     });
     told.stopping();
     let broken = !link.is_alive();
-    kept.let_go();
+    let mut kept = lookout.kept;
+    let cut = kept.let_go().err();
+    cut.iter().for_each(|why| say(&format!("weir: {why}")));
+    // what is in the queues leaves meanwhile
+    std::thread::park_timeout(LAST_FRAMES);
     link.stop();
+    if !broken {
+        kept.leave();
+    }
     if broken {
         say(
             "weir: the packet thread has ended by a fault of weir: please report what stands above",
         );
         return ExitCode::from(BROKEN);
     }
-    ExitCode::SUCCESS
+    ExitCode::from(u8::from(cut.is_some()))
 }
 
 /// The policy of the file, or of the command line.
@@ -147,7 +198,7 @@ fn policy(args: &Args) -> Result<(PathBuf, Result<Reading, String>), ExitCode> {
             let source = Source::new("the command line", words::policy(name, &wire));
             let reading = weir_policy::read(source, &mut |_| Err("there is no file".to_owned()));
             let reading = reading.map_err(|_| "the command line is not text".to_owned());
-            (PathBuf::from("the command line"), reading)
+            (PathBuf::from(super::control::COMMAND_LINE), reading)
         }
         _ => return Err(problem("say -c FILE, or --lan, --wan, --down and --up")),
     };
@@ -201,7 +252,7 @@ fn begun(link: &Link, kept: &Kept) -> String {
     let plan = link.plan();
     let root = plan.nodes[0].shares;
     let bridge = match &kept.bridge {
-        Some(bridge) => format!("; when weir is away, the bridge {} carries it", bridge.name),
+        Some(bridge) => format!("; when weir is away, the bridge {bridge} carries it"),
         None => "; when weir is away, nothing carries it".to_owned(),
     };
     let shaped = match link.is_observing() {
@@ -212,43 +263,67 @@ fn begun(link: &Link, kept: &Kept) -> String {
     format!("weir: link {} ({ports}, {}) is {shaped}{bridge}", plan.name, kept.way.name())
 }
 
-/// Where the packet thread runs, and whether before others. Neither is worth failing for.
-fn settle_in(cpu: Option<usize>, first: bool) {
+/// Where the packet thread runs, and whether before others. Neither is worth failing for; giving
+/// up its rights is.
+fn settle_in(cpu: Option<usize>, first: bool) -> Result<Vec<String>, String> {
+    let mut notes = Vec::new();
     let _ = weir_io::wait::be_punctual();
     if let Some(cpu) = cpu
         && let Err(error) = weir_io::wait::pin_to(cpu)
     {
-        say(&format!("weir: CPU {cpu} is not to be had for packets: {error}"));
+        notes.push(format!("CPU {cpu} is not available for packets: {error}"));
     }
     if first && let Err(error) = weir_io::wait::be_first() {
-        say(&format!("weir: packets do not go before other programs: {error}"));
+        notes.push(format!("packets do not go before other programs: {error}"));
     }
-    rights::keep_none();
+    rights::keep_none()?;
+    Ok(notes)
 }
 
 /// What nobody outside can guess, so that nobody can aim flows at one place of the flow table.
-fn seed() -> u128 {
+fn seed() -> Result<u128, String> {
     let mut bytes = [0; 16];
     let read = std::fs::File::open("/dev/urandom")
         .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut bytes));
     match read {
-        Ok(()) => u128::from_ne_bytes(bytes),
-        // the time of this start is better than nothing
-        Err(_) => u128::from(now().ns()),
+        Ok(()) => Ok(u128::from_ne_bytes(bytes)),
+        Err(error) => Err(format!("/dev/urandom cannot be read: {error}")),
     }
 }
+
+/// Tells the watchdog of systemd that packets turn, from a thread of its own: control may take
+/// seconds for a policy of a million rows, and that is no reason to be started again.
+fn beat(facts: Arc<Facts>) {
+    let watchdog = std::env::var_os("WATCHDOG_USEC");
+    let Some(every) = watchdog_span(watchdog.as_deref()) else { return };
+    let Ok(to) = Notify::open(std::env::var_os("NOTIFY_SOCKET").as_deref()) else { return };
+    let spawned = std::thread::Builder::new().name("watchdog".to_owned()).spawn(move || {
+        loop {
+            if now().since(facts.last_turn()) < TURNS {
+                let _ = to.watchdog();
+            }
+            std::thread::park_timeout(Duration::from_nanos(every.ns() / 2));
+        }
+    });
+    if let Err(error) = spawned {
+        say(&format!("weir: the watchdog will start weir again: no thread to calm it: {error}"));
+    }
+}
+
+/// A packet thread whose last turn is longer ago does not turn.
+const TURNS: Span = Span::from_secs(1);
 
 /// Systemd, if it has started us.
 struct Told {
     to: Option<Notify>,
-    watchdog: Option<weir_units::Span>,
+    /// As it was told last.
+    status: String,
 }
 
 impl Told {
     fn new() -> Told {
-        let watchdog = std::env::var_os("WATCHDOG_USEC");
         let to = Notify::open(std::env::var_os("NOTIFY_SOCKET").as_deref()).ok();
-        Told { to, watchdog: watchdog_span(watchdog.as_deref()) }
+        Told { to, status: String::new() }
     }
 
     fn ready(&self) {
@@ -256,11 +331,16 @@ impl Told {
         let _ = self.to.as_ref().map(Notify::ready);
     }
 
-    /// Only while packets turn: who calls this has just had an answer of the packet thread.
-    fn alive(&self, last: &mut Instant) {
-        if self.watchdog.is_some_and(|every| now().since(*last) >= every) {
-            *last = now();
-            let _ = self.to.as_ref().map(Notify::watchdog);
+    /// What `systemctl status` shows.
+    fn status(&mut self, troubles: &[Trouble]) {
+        let status = match troubles {
+            [] => "no trouble".to_owned(),
+            [one] => one.to_string(),
+            [one, rest @ ..] => format!("{}; and {} more troubles", one.what, rest.len()),
+        };
+        if self.status != status {
+            let _ = self.to.as_ref().map(|to| to.status(&status));
+            self.status = status;
         }
     }
 

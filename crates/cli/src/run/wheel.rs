@@ -10,7 +10,7 @@ use weir_engine::{Change, Engine};
 use weir_io::wait::{Wait, now};
 use weir_io::{Port, PortState};
 use weir_packet::{Burst, Side};
-use weir_units::{Instant, Span};
+use weir_units::{Instant, Span, limits};
 
 use super::facts::Facts;
 use super::mail::{Answer, Ask};
@@ -24,6 +24,12 @@ const SLEEP: Span = Span::from_ms(10);
 
 /// How soon a port that took nothing is asked again.
 const AGAIN: Span = Span::from_us(50);
+
+/// Without a turn for so long frames have gone past weir.
+const STALE: Span = Span::from_ms(limits::STALE_MS);
+
+/// Bursts that a port may have kept from before a standstill.
+const OLD_BURSTS: usize = 4 * limits::XSK_RING_FRAMES / limits::BURST_FRAMES;
 
 /// One link at work.
 pub(crate) struct Wheel {
@@ -69,10 +75,17 @@ impl Wheel {
     /// Turns until control says stop, and gives the engine and the ports back.
     pub(crate) fn run(mut self) -> (Engine, [Option<Port>; 2]) {
         let mut last = now();
+        let mut before = last;
         loop {
             let now = now();
             self.facts.turned(now, now.since(last));
-            self.pulse.beat(now);
+            if now.since(before) > STALE && self.pulse.has_bypass {
+                self.let_old_frames_go(now);
+            }
+            before = now;
+            if !self.is_starved() {
+                self.pulse.beat(now);
+            }
             let moved = self.turn(now);
             self.mail(now);
             if self.state.stop {
@@ -99,6 +112,39 @@ impl Wheel {
         moved
     }
 
+    /// After a standstill: what came before it has been overtaken by what the kernel has carried
+    /// meanwhile, and would only arrive late and out of order.
+    #[cold]
+    fn let_old_frames_go(&mut self, now: Instant) {
+        let Wheel { engine, ports, facts, state, .. } = self;
+        engine.forget_waiting(now);
+        for out in &mut state.out {
+            facts.stood_aside(out.len());
+            out.drain().for_each(|frame| engine.pool_mut().give(frame));
+        }
+        for port in ports.iter_mut().flatten() {
+            for _ in 0..OLD_BURSTS {
+                if port.receive(engine.pool_mut(), &mut state.into) == 0 {
+                    break;
+                }
+                facts.stood_aside(state.into.len());
+                state.into.drain().for_each(|frame| engine.pool_mut().give(frame));
+            }
+        }
+    }
+
+    /// Whether a port has no buffer to receive into: the kernel would drop all that comes. Without
+    /// a pulse it passes by instead.
+    fn is_starved(&self) -> bool {
+        let mut is_one = false;
+        for side in SIDES {
+            let starves = self.ports[side as usize].as_ref().is_some_and(Port::is_starved);
+            self.facts.starves(side, starves);
+            is_one |= starves;
+        }
+        is_one
+    }
+
     fn receive(&mut self, now: Instant, side: Side) -> bool {
         let Some(port) = &mut self.ports[side as usize] else { return false };
         let mut moved = false;
@@ -107,6 +153,9 @@ impl Wheel {
                 break;
             }
             moved = true;
+            if let Some(frame) = self.state.into.frames().first() {
+                self.facts.sample(side, self.engine.pool().bytes(frame));
+            }
             if self.pulse.is_bypassed() {
                 // the bridge has carried these already
                 let (into, engine) = (&mut self.state.into, &mut self.engine);

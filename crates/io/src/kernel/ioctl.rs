@@ -20,8 +20,6 @@ pub(crate) enum Request {
     Flags,
     /// Its MTU.
     Mtu,
-    /// Its first IPv4 address.
-    Address,
     /// What a radio does: 2 is a station, 3 an access point.
     WirelessMode,
     /// Makes a tun or tap device of the descriptor.
@@ -34,7 +32,6 @@ impl Request {
             Request::NameOf => libc::SIOCGIFNAME as _,
             Request::Flags => libc::SIOCGIFFLAGS as _,
             Request::Mtu => libc::SIOCGIFMTU as _,
-            Request::Address => libc::SIOCGIFADDR as _,
             Request::WirelessMode => 0x8b07,
             Request::MakeTap => libc::TUNSETIFF as _,
         }

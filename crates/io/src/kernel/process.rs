@@ -85,6 +85,17 @@ pub(crate) fn keep_memory() -> io::Result<()> {
     checked(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }).map(drop)
 }
 
+/// Has the C library give large pieces of memory back to the kernel as soon as they are free, and
+/// serve all threads from two places instead of eight for each CPU, each of which keeps what it
+/// once had.
+pub(crate) fn keep_little() {
+    #[cfg(target_env = "gnu")]
+    for (setting, value) in [(libc::M_MMAP_THRESHOLD, 128 << 10), (libc::M_ARENA_MAX, 2)] {
+        // SAFETY: takes numbers; where it fails, memory is used as usual.
+        unsafe { libc::mallopt(setting, value) };
+    }
+}
+
 /// `struct __user_cap_header_struct` of version 3.
 #[repr(C)]
 struct CapabilityHeader {
@@ -119,6 +130,29 @@ pub(crate) fn become_user(user: u32, group: u32) -> io::Result<()> {
     checked(unsafe { libc::setresgid(group, group, group) })?;
     // SAFETY: takes numbers only.
     checked(unsafe { libc::setresuid(user, user, user) }).map(drop)
+}
+
+/// Puts this thread under a filter of system calls, for good.
+pub(crate) fn filter_calls(program: &[libc::sock_filter]) -> io::Result<()> {
+    const MODE_FILTER: libc::c_uint = 1;
+    let len = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let whole = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
+    // SAFETY: the kernel reads `whole` and the `len` steps that it points to, and keeps a copy.
+    checked(unsafe { libc::syscall(libc::SYS_seccomp, MODE_FILTER, 0_u32, &raw const whole) })
+        .map(drop)
+}
+
+/// Lets the process lock as much memory as it likes.
+pub(crate) fn lock_any_memory() -> io::Result<()> {
+    let limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the pointer is to `limit`, which is only read.
+    checked(unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) }).map(drop)
+}
+
+/// Puts this process into a session of its own, out of reach of the terminal's signals.
+pub(crate) fn own_session() -> io::Result<()> {
+    // SAFETY: takes and returns numbers only.
+    checked(unsafe { libc::setsid() }).map(drop)
 }
 
 /// The version of Landlock that the kernel has.

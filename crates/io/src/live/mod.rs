@@ -3,7 +3,10 @@
 
 mod devices;
 mod frames;
+mod kernel_reads;
+mod reach;
 mod stack;
+mod tags;
 
 use std::process::Command;
 

@@ -45,6 +45,11 @@ pub fn set_isolated(port: &str, isolated: bool) -> io::Result<()> {
     set_port(port, ISOLATED, &[u8::from(isolated)])
 }
 
+/// The same of the interface with that number, whatever it is called now.
+pub fn set_isolated_at(index: u32, isolated: bool) -> io::Result<()> {
+    set_port_at(index, ISOLATED, &[u8::from(isolated)])
+}
+
 /// Whether the bridge learns from this port which addresses are behind it.
 pub fn set_learning(port: &str, learning: bool) -> io::Result<()> {
     set_port(port, LEARNING, &[u8::from(learning)])
@@ -62,8 +67,12 @@ fn set_master(port: &str, master: u32) -> io::Result<()> {
 }
 
 fn set_port(port: &str, attribute: u16, value: &[u8]) -> io::Result<()> {
+    set_port_at(index_of(port)?, attribute, value)
+}
+
+fn set_port_at(index: u32, attribute: u16, value: &[u8]) -> io::Result<()> {
     const NESTED: u16 = 0x8000;
-    let request = Request::of_family(BRIDGE, libc::RTM_SETLINK, 0, index_of(port)?)
+    let request = Request::of_family(BRIDGE, libc::RTM_SETLINK, 0, index)
         .nested(PROTOCOL_INFO | NESTED, |info| info.with(attribute, value));
     Netlink::open()?.ask(request).map(drop)
 }

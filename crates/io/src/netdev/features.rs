@@ -8,6 +8,8 @@ use std::os::fd::AsFd;
 use crate::kernel::ioctl::{self, EthtoolCommand};
 use crate::kernel::socket;
 
+use super::generic;
+
 /// One feature, by ethtool's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
@@ -21,8 +23,11 @@ pub enum Feature {
     Gso,
     /// `tx`: the card completes checksums.
     TxChecksums,
-    /// `rxvlan`: the card takes the VLAN tag out of an arriving frame.
+    /// `rxvlan` and `rx-vlan-stag-hw-parse`: the card takes the VLAN tag out of an arriving frame.
     RxVlan,
+    /// `txvlan` and `tx-vlan-stag-hw-insert`: the card puts the VLAN tag into a leaving frame, or
+    /// hands it on beside the frame.
+    TxVlan,
 }
 
 /// Which are on.
@@ -43,9 +48,6 @@ pub struct Features {
 /// Among the flags, the one for large receive offload.
 const LRO: u32 = 1 << 15;
 
-/// And the one for tags.
-const RX_VLAN: u32 = 1 << 8;
-
 /// Turns a feature on or off.
 pub fn set_feature(name: &str, feature: Feature, on: bool) -> io::Result<()> {
     let any = socket::open(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
@@ -55,11 +57,12 @@ pub fn set_feature(name: &str, feature: Feature, on: bool) -> io::Result<()> {
         Feature::Tso => set(EthtoolCommand::SetTso, u32::from(on)),
         Feature::Gso => set(EthtoolCommand::SetGso, u32::from(on)),
         Feature::TxChecksums => set(EthtoolCommand::SetTxChecksums, u32::from(on)),
-        Feature::Lro | Feature::RxVlan => {
-            let flag = if feature == Feature::Lro { LRO } else { RX_VLAN };
+        Feature::Lro => {
             let old = ioctl::ethtool(any.as_fd(), name, EthtoolCommand::GetFlags, 0)?;
-            set(EthtoolCommand::SetFlags, if on { old | flag } else { old & !flag })
+            set(EthtoolCommand::SetFlags, if on { old | LRO } else { old & !LRO })
         }
+        Feature::RxVlan => generic::set(name, &[generic::RX_TAGS, generic::RX_SERVICE_TAGS], on),
+        Feature::TxVlan => generic::set(name, &[generic::TX_TAGS, generic::TX_SERVICE_TAGS], on),
     }
 }
 

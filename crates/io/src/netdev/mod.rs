@@ -3,10 +3,13 @@
 
 mod bridge;
 mod features;
+mod generic;
 mod netlink;
+mod tags;
 mod unfit;
 
 use std::io;
+use std::net::IpAddr;
 
 use crate::kernel::ioctl::{self, Interface, Request};
 use crate::kernel::socket;
@@ -14,9 +17,10 @@ use netlink::{Netlink, Request as Message};
 
 pub use bridge::{
     add_to_bridge, create_bridge, flush_bridge_port, remove_bridge, remove_from_bridge,
-    set_isolated, set_learning,
+    set_isolated, set_isolated_at, set_learning,
 };
 pub use features::{Feature, Features, see_single_frames, set_feature};
+pub use tags::{TagsBeside, keeps_tags_in_metadata, takes_tags_out};
 pub use unfit::Unfit;
 
 /// What is known of an interface.
@@ -34,6 +38,8 @@ pub struct Netdev {
     pub up: bool,
     /// It has link.
     pub link: bool,
+    /// Somebody has set it to take frames for others too.
+    pub promiscuous: bool,
     /// What it is.
     pub kind: Kind,
     /// Number of the bridge or bond that it is part of.
@@ -134,32 +140,61 @@ pub fn index_of(name: &str) -> io::Result<u32> {
     netdev.map(|netdev| netdev.index).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-/// The first IPv4 address of an interface of this box.
-pub fn ipv4_of(name: &str) -> Option<std::net::Ipv4Addr> {
-    use std::os::fd::AsFd;
-    let any = socket::open(libc::AF_INET, libc::SOCK_DGRAM, 0).ok()?;
-    let answer = ioctl::ask(any.as_fd(), Request::Address, Interface::named(name)).ok()?;
-    // a `struct sockaddr_in`: family, port, address
-    let address: [u8; 4] = answer.data.get(4..8)?.try_into().ok()?;
-    Some(address.into())
+/// The addresses of an interface of this box.
+pub fn addresses_of(name: &str) -> io::Result<Vec<IpAddr>> {
+    let index = index_of(name)?;
+    let request = Message::link(libc::RTM_GETADDR, libc::NLM_F_DUMP, 0);
+    let answers = Netlink::open()?.ask(request)?;
+    Ok(answers.iter().filter_map(|answer| address(answer, index)).collect())
 }
 
-/// The first IPv6 address of an interface that is not of its link alone, as `/proc/net/if_inet6`
-/// lists them.
-pub fn ipv6_of(name: &str, list: &str) -> Option<std::net::Ipv6Addr> {
-    const GLOBAL: &str = "00";
-    list.lines().find_map(|line| {
-        let mut words = line.split_whitespace();
-        let address = u128::from_str_radix(words.next()?, 16).ok()?;
-        let scope = words.nth(2)?;
-        (scope == GLOBAL && words.last() == Some(name)).then(|| address.into())
-    })
+/// The address that one answer tells of (`struct ifaddrmsg`, then attributes).
+fn address(answer: &[u8], index: u32) -> Option<IpAddr> {
+    const ADDRESS: u16 = 1;
+    const LOCAL: u16 = 2;
+    let head: &[u8; 8] = answer.first_chunk()?;
+    let family = head[0];
+    if u32::from_ne_bytes([head[4], head[5], head[6], head[7]]) != index {
+        return None;
+    }
+    let mut found = None;
+    for (attribute, value) in netlink::attributes(&answer[8..]) {
+        let read = || match i32::from(family) {
+            libc::AF_INET => Some(IpAddr::from(<[u8; 4]>::try_from(value).ok()?)),
+            libc::AF_INET6 => Some(IpAddr::from(<[u8; 16]>::try_from(value).ok()?)),
+            _ => None,
+        };
+        match attribute {
+            // where both stand, as on a point-to-point link, this one is the box's own
+            LOCAL => return read(),
+            ADDRESS => found = read(),
+            _ => {}
+        }
+    }
+    found
 }
 
 /// The names of all interfaces, in the order of their numbers.
 pub fn names() -> io::Result<Vec<String>> {
+    Ok(all()?.into_iter().map(|netdev| netdev.name).collect())
+}
+
+/// The name of the interface with that number.
+pub fn name_of(index: u32) -> io::Result<String> {
+    let answers = Netlink::open()?.ask(Message::link(libc::RTM_GETLINK, 0, index))?;
+    let netdev = answers.first().and_then(|answer| read(answer));
+    netdev.map(|netdev| netdev.name).ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// The names of the interfaces that are part of the bridge or bond with that number.
+pub fn members_of(master: u32) -> io::Result<Vec<String>> {
+    let members = all()?.into_iter().filter(|netdev| netdev.master == Some(master));
+    Ok(members.map(|netdev| netdev.name).collect())
+}
+
+fn all() -> io::Result<Vec<Netdev>> {
     let answers = Netlink::open()?.ask(Message::link(libc::RTM_GETLINK, libc::NLM_F_DUMP, 0))?;
-    Ok(answers.iter().filter_map(|answer| read(answer)).map(|netdev| netdev.name).collect())
+    Ok(answers.iter().filter_map(|answer| read(answer)).collect())
 }
 
 /// Sets an interface up or down.
@@ -202,7 +237,8 @@ fn read(answer: &[u8]) -> Option<Netdev> {
     let index = u32::from_ne_bytes([head[4], head[5], head[6], head[7]]);
     let flags = i32::from_ne_bytes([head[8], head[9], head[10], head[11]]);
     let up = flags & libc::IFF_UP != 0;
-    let mut netdev = Netdev { index, up, ..Netdev::default() };
+    let promiscuous = flags & libc::IFF_PROMISC != 0;
+    let mut netdev = Netdev { index, up, promiscuous, ..Netdev::default() };
     let mut kind = String::new();
     for (attribute, value) in netlink::link_attributes(answer) {
         match attribute {
@@ -316,6 +352,7 @@ mod tests {
             mac: [2, 0, 0, 0, 0, 7],
             up: true,
             link: true,
+            promiscuous: false,
             kind: Kind::Veth,
             master: Some(3),
             part_of: PartOf::Bridge { isolated: true },
@@ -325,12 +362,23 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv6_address_is_found_by_its_interface() {
-        let list = "fe800000000000000000000000000001 02 40 20 80   br0\n\
-                    20010db8000000000000000000000007 02 40 00 80   br0\n\
-                    20010db8000000000000000000000009 03 40 00 80   br1\n";
-        assert_eq!(ipv6_of("br0", list), "2001:db8::7".parse().ok());
-        assert_eq!((ipv6_of("br", list), ipv6_of("br0", "x")), (None, None));
+    fn an_address_is_told_by_its_interface() {
+        let answer = |family: i32, index: u8, attributes: &[(u16, &[u8])]| {
+            let mut bytes = vec![u8::try_from(family).unwrap(), 24, 0, 0, index, 0, 0, 0];
+            for (kind, value) in attributes {
+                bytes.extend(u16::try_from(4 + value.len()).unwrap().to_ne_bytes());
+                bytes.extend(kind.to_ne_bytes());
+                bytes.extend(*value);
+            }
+            bytes
+        };
+        let v4 = answer(libc::AF_INET, 7, &[(1, &[10, 0, 0, 2]), (2, &[10, 0, 0, 1])]);
+        assert_eq!(address(&v4, 7), "10.0.0.1".parse().ok());
+        assert_eq!((address(&v4, 8), address(&v4[..7], 7)), (None, None));
+        let long = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7];
+        let v6 = answer(libc::AF_INET6, 7, &[(1, &long)]);
+        assert_eq!(address(&v6, 7), "2001:db8::7".parse().ok());
+        assert_eq!(address(&answer(libc::AF_INET, 7, &[(1, &[1, 2])]), 7), None);
     }
 
     #[test]

@@ -11,6 +11,10 @@ use crate::kernel::socket;
 const HEAD_BYTES: usize = 16;
 const LINK_BYTES: usize = 16;
 const ATTRIBUTE_BYTES: usize = 4;
+/// Bytes of `struct genlmsghdr`.
+const GENERIC_BYTES: usize = 4;
+/// The flag of an attribute that holds others.
+const NESTED: u16 = 0x8000;
 /// What the kernel may answer in one datagram.
 const ANSWER_BYTES: usize = 64 << 10;
 
@@ -42,6 +46,16 @@ impl Request {
         Request(bytes)
     }
 
+    /// A request to a family of generic netlink.
+    pub(super) fn generic(family: u16, command: u8) -> Self {
+        let mut bytes = vec![0; HEAD_BYTES + GENERIC_BYTES];
+        bytes[4..6].copy_from_slice(&family.to_ne_bytes());
+        let flags = u16::try_from(libc::NLM_F_REQUEST).unwrap_or(0);
+        bytes[6..8].copy_from_slice(&flags.to_ne_bytes());
+        bytes[HEAD_BYTES..HEAD_BYTES + 2].copy_from_slice(&[command, 1]);
+        Request(bytes)
+    }
+
     /// Which of the link's flags become what.
     pub(super) fn flags(mut self, set: i32, which: i32) -> Self {
         self.0[HEAD_BYTES + 8..HEAD_BYTES + 12].copy_from_slice(&set.to_ne_bytes());
@@ -69,26 +83,31 @@ impl Request {
     /// Adds an attribute that holds others.
     pub(super) fn nested(mut self, kind: u16, inside: impl FnOnce(Request) -> Request) -> Self {
         let at = self.0.len();
-        self = inside(self.with(kind, &[]));
+        // newer families insist on the flag, older ones do not mind it
+        self = inside(self.with(kind | NESTED, &[]));
         let length = u16::try_from(self.0.len() - at).unwrap_or(u16::MAX);
         self.0[at..at + 2].copy_from_slice(&length.to_ne_bytes());
         self
     }
 
-    fn finished(mut self) -> Vec<u8> {
+    pub(super) fn finished(mut self) -> Vec<u8> {
         let length = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
         self.0[0..4].copy_from_slice(&length.to_ne_bytes());
         self.0
     }
 }
 
-/// A socket to the kernel.
+/// A socket to the kernel; requests of rtnetlink and of generic netlink want one each.
 #[derive(Debug)]
 pub(super) struct Netlink(OwnedFd);
 
 impl Netlink {
     pub(super) fn open() -> io::Result<Self> {
         socket::open(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE).map(Netlink)
+    }
+
+    pub(super) fn generic() -> io::Result<Self> {
+        socket::open(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_GENERIC).map(Netlink)
     }
 
     /// Sends a request and waits for the kernel's word that it is done; what it answers before
@@ -135,7 +154,7 @@ fn read(mut datagram: &[u8], answers: &mut Vec<Vec<u8>>) -> io::Result<bool> {
 /// The attributes one after another: type and value. What is cut off ends them.
 pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     // whether it is nested or in network order
-    const FLAGS: u16 = 0xc000;
+    const FLAGS: u16 = NESTED | 0x4000;
     std::iter::from_fn(move || {
         let [l0, l1, k0, k1] = *bytes.first_chunk::<ATTRIBUTE_BYTES>()?;
         let length = usize::from(u16::from_ne_bytes([l0, l1]));
@@ -148,6 +167,11 @@ pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
 /// The attributes of an answer about a link.
 pub(super) fn link_attributes(answer: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     attributes(answer.get(LINK_BYTES..).unwrap_or_default())
+}
+
+/// The attributes of an answer of generic netlink.
+pub(super) fn generic_attributes(answer: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    attributes(answer.get(GENERIC_BYTES..).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 mod checksum;
 mod split;
 
-pub use checksum::complete;
+pub use checksum::{complete, undone};
 pub use split::Splitter;
 
 /// Bytes of `struct virtio_net_hdr`, in which the kernel says what is undone.

@@ -17,6 +17,7 @@ use crate::kernel::ioctl;
 use crate::kernel::socket;
 use crate::offload::{self, Splitter, UNDONE_BYTES, Undone};
 use crate::port::{PortCounters, PortState};
+pub use open::PacketSockets;
 use ring::{Arrived, Ring};
 
 /// Target and source address: what stands before a VLAN tag.

@@ -32,7 +32,21 @@ struct Geometry {
     slots: u32,
 }
 
-impl PacketPort {
+/// The sockets of a port and what is known of its interface: all that needs a right. Who has none
+/// can be handed them and make a [`PacketPort`] of them.
+#[derive(Debug)]
+pub struct PacketSockets {
+    /// Receives, by a ring that is not mapped yet.
+    pub arriving: OwnedFd,
+    /// Only sends: a socket of its own, so that what it sends does not pass the other's filters.
+    pub leaving: OwnedFd,
+    /// The number of the interface.
+    pub index: u32,
+    /// Its MTU, by which the ring was laid out.
+    pub mtu: usize,
+}
+
+impl PacketSockets {
     /// Opens the interface of that name. All its frames come here, those for others too, beside
     /// what else the kernel does with them.
     pub fn open(name: &str) -> Result<Self, OpenError> {
@@ -41,17 +55,36 @@ impl PacketPort {
         let leaving = sender(index).map_err(failed("cannot be opened to send"))?;
         let status = ioctl::status(leaving.as_fd(), index);
         let mtu = status.map_err(failed("does not tell its MTU"))?.mtu;
-        let (arriving, ring) =
-            receiver(index, mtu).map_err(failed("cannot be opened to receive"))?;
+        let arriving = receiver(index, mtu).map_err(failed("cannot be opened to receive"))?;
         promiscuous(arriving.as_fd(), index).map_err(failed("cannot be made promiscuous"))?;
-        let room = vec![0; LARGE_FRAME_BYTES].into_boxed_slice();
+        Ok(PacketSockets { arriving, leaving, index, mtu })
+    }
+}
+
+impl PacketPort {
+    /// Opens the interface of that name.
+    pub fn open(name: &str) -> Result<Self, OpenError> {
+        PacketPort::over(name, PacketSockets::open(name)?)
+    }
+
+    /// A port over sockets that were opened elsewhere; needs no right.
+    pub fn over(name: &str, sockets: PacketSockets) -> Result<Self, OpenError> {
+        let PacketSockets { arriving, leaving, index, mtu } = sockets;
+        let geometry = Geometry::of(mtu);
+        let memory = Mapped::new(Some(arriving.as_fd()), PACKET_RING_BYTES)
+            .map_err(|error| OpenError::new(name, "has a ring that cannot be mapped", error))?;
         Ok(PacketPort {
             arriving,
             leaving,
-            ring,
+            ring: Ring::new(memory, geometry.slots as usize, geometry.slot_bytes as usize),
             index,
             mtu,
-            large: LargeFrame { room, from: 0, to: 0, splitter: None },
+            large: LargeFrame {
+                room: vec![0; LARGE_FRAME_BYTES].into_boxed_slice(),
+                from: 0,
+                to: 0,
+                splitter: None,
+            },
             counters: PortCounters::default(),
         })
     }
@@ -67,7 +100,7 @@ fn sender(index: u32) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-fn receiver(index: u32, mtu: usize) -> io::Result<(OwnedFd, Ring)> {
+fn receiver(index: u32, mtu: usize) -> io::Result<OwnedFd> {
     let socket = socket::open(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
     let fd = socket.as_fd();
     let set = |name, value: i32| socket::set(fd, libc::SOL_PACKET, name, &value);
@@ -78,12 +111,9 @@ fn receiver(index: u32, mtu: usize) -> io::Result<(OwnedFd, Ring)> {
     // what this box sends itself has been here already
     set(IGNORE_OUTGOING, 1)?;
     large_buffer(fd, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF)?;
-    let geometry = Geometry::of(mtu);
-    socket::set(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &geometry)?;
-    let memory = Mapped::new(Some(fd), PACKET_RING_BYTES)?;
-    let ring = Ring::new(memory, geometry.slots as usize, geometry.slot_bytes as usize);
+    socket::set(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &Geometry::of(mtu))?;
     socket::bind_link(fd, index, EVERY_ETHERTYPE)?;
-    Ok((socket, ring))
+    Ok(socket)
 }
 
 /// The kernel forgets it when the socket is closed, however the process ends.

@@ -32,8 +32,17 @@ pub enum Confined {
 /// read or to read and write. Descriptors that are open stay open. A path that is not there is left
 /// out.
 pub fn confine(read: &[&Path], write: &[&Path]) -> io::Result<Confined> {
+    govern(read, write, u64::MAX)
+}
+
+/// The same for a process that goes on starting programs: which, is not governed.
+pub fn confine_but_run(read: &[&Path], write: &[&Path]) -> io::Result<Confined> {
+    govern(read, write, !EXECUTE)
+}
+
+fn govern(read: &[&Path], write: &[&Path], accesses: u64) -> io::Result<Confined> {
     let Ok(version) = process::landlock_version() else { return Ok(Confined::Unsupported) };
-    let all = governed(version);
+    let all = governed(version) & accesses;
     let rules = process::landlock_rules(all)?;
     let read = read.iter().map(|path| (*path, READ));
     for (path, accesses) in read.chain(write.iter().map(|path| (*path, all & !EXECUTE))) {

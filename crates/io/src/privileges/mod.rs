@@ -2,13 +2,15 @@
 //! thread and of those that it starts later, so it is done before any other thread is started.
 
 mod landlock;
+mod seccomp;
 
 use std::fmt;
 use std::io;
 
 use crate::kernel::process;
 
-pub use landlock::{Confined, confine};
+pub use landlock::{Confined, confine, confine_but_run};
+pub use seccomp::{Calls, leave_only};
 
 /// What to do when a right is missing.
 pub const CURE: &str = "run weir by sudo, or give it the right once: \
@@ -109,9 +111,33 @@ pub fn drop_to(keep: Capabilities) -> io::Result<()> {
     process::set_capabilities(&[low, low, 0, high, high, 0])
 }
 
+/// Lets programs that this process runs have those of its rights, without which a user who is no
+/// superuser would lose them there. To be called after [`drop_to`].
+pub fn pass_on(rights: Capabilities) -> io::Result<()> {
+    let [low, low_permitted, _, high, high_permitted, _] = process::capabilities()?;
+    let half = |bits| u32::try_from(bits & u64::from(u32::MAX)).unwrap_or(0);
+    let passed = [half(rights.0), half(rights.0 >> 32)];
+    process::set_capabilities(&[low, low_permitted, passed[0], high, high_permitted, passed[1]])?;
+    for number in (0..64).filter(|number| rights.0 & 1 << number != 0) {
+        process::control(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_RAISE as u64, number)?;
+    }
+    Ok(())
+}
+
 /// Programs that this process runs get no rights that it does not have.
 pub fn no_new_privileges() -> io::Result<()> {
     process::control(libc::PR_SET_NO_NEW_PRIVS, 1, 0).map(drop)
+}
+
+/// Lets this process lock as much memory as it likes; without the right to raise a limit
+/// (`CAP_SYS_RESOURCE`) it fails, and [`Capability::IpcLock`] does the same.
+pub fn lock_any_memory() -> io::Result<()> {
+    process::lock_any_memory()
+}
+
+/// Puts this process into a session of its own: the terminal's Ctrl-C does not reach it.
+pub fn own_session() -> io::Result<()> {
+    process::own_session()
 }
 
 /// Becomes another user and group, and keeps the rights that it has until [`drop_to`] gives up what

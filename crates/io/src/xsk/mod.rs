@@ -19,9 +19,11 @@ use weir_units::limits::{XSK_QUEUES, XSK_RESERVE_FRAMES, XSK_RING_FRAMES};
 
 pub use error::XskError;
 
+use crate::offload;
 use crate::umem::Umem;
 use error::Step;
 use held::Held;
+pub use socket::bare_sockets;
 use socket::{Opening, Socket, address, put_address};
 
 /// Which port, and how.
@@ -41,6 +43,8 @@ pub struct XskSpec {
     pub ring_frames: usize,
     /// Free buffers that the pool keeps: the kernel gets none below that.
     pub reserve: usize,
+    /// Complete checksums that who sends over a virtual interface has left to hardware.
+    pub completes: bool,
 }
 
 /// A port of the box: all queues of one netdev. One thread owns it, and the pool it works with.
@@ -52,11 +56,17 @@ pub struct XskPort {
     turn: usize,
     /// What to wait for when there are several queues.
     several: Option<OwnedFd>,
+    /// Sockets that were never bound.
+    spares: Vec<OwnedFd>,
     held: Held,
     spec: XskSpec,
     memory: libc::xdp_umem_reg,
     zero_copy: bool,
     gone: bool,
+    /// It was set down: the kernel leaves what it is given in the ring.
+    down: bool,
+    /// A queue has no buffer to receive into.
+    starved: bool,
     counted: XskCounters,
 }
 
@@ -77,8 +87,13 @@ pub struct XskCounters {
     pub ring_full: u64,
     /// Times the kernel found no buffer to receive into. In copy mode that is a frame dropped.
     pub fill_empty: u64,
-    /// Frames the kernel refused to send. Not zero is a fault in weir.
+    /// Frames the kernel refused to send. Not zero is a fault in weir, unless some were taken back
+    /// because the interface was down.
     pub invalid: u64,
+    /// Frames that were dropped because the interface was down.
+    pub not_sent: u64,
+    /// Frames whose checksum the sender had left to hardware.
+    pub repaired_checksums: u64,
     /// Times the fill ring was left short because the pool was down to its reserve.
     pub no_buffer: u64,
     /// Buffers that came back though the kernel did not have them, and frames given to send that
@@ -97,6 +112,7 @@ impl XskSpec {
             zero_copy: true,
             ring_frames: XSK_RING_FRAMES,
             reserve: XSK_RESERVE_FRAMES,
+            completes: false,
         }
     }
 }
@@ -118,16 +134,27 @@ impl XskPort {
     /// The same while another thread works with the pool over `umem`: the kernel gets buffers at
     /// the first [`XskPort::settle`] there.
     pub fn reopen(umem: &Umem, spec: &XskSpec) -> Result<XskPort, XskError> {
+        let sockets = bare_sockets(spec.queues as usize)
+            .map_err(|why| XskError::new(&spec.port, 0, Step::Socket, why))?;
+        XskPort::over(umem, spec, sockets)
+    }
+
+    /// The same over [`bare_sockets`] that were made elsewhere, one for each queue; needs no right
+    /// but memory that may be locked. More than one a queue are kept, to ask the kernel by them
+    /// whether it has let go of a zero copy queue when the port is closed.
+    pub fn over(umem: &Umem, spec: &XskSpec, sockets: Vec<OwnedFd>) -> Result<XskPort, XskError> {
         let failed = |queue, step, why| XskError::new(&spec.port, queue, step, why);
-        if spec.queues == 0 || spec.queues as usize > XSK_QUEUES {
+        let count = spec.queues as usize;
+        if count == 0 || count > XSK_QUEUES || sockets.len() < count {
             let why = io::ErrorKind::InvalidInput.into();
             return Err(failed(spec.queues, Step::Queues, why));
         }
         let memory = umem.registration();
-        let mut queues = Vec::with_capacity(spec.queues as usize);
-        for queue in 0..spec.queues {
+        let mut queues = Vec::with_capacity(count);
+        let mut sockets = sockets.into_iter();
+        for (queue, fd) in (0..spec.queues).zip(sockets.by_ref()) {
             let opening = Opening { beside: queues.first(), ..opening(spec, memory, queue) };
-            let socket = Socket::open(opening);
+            let socket = Socket::over(fd, opening);
             queues.push(socket.map_err(|(step, why)| failed(queue, step, why))?);
         }
         let several = match &queues[..] {
@@ -142,8 +169,11 @@ impl XskPort {
             memory,
             zero_copy: queues.iter().all(Socket::is_zero_copy),
             gone: false,
+            down: false,
+            starved: false,
             counted: XskCounters::default(),
             queues,
+            spares: sockets.collect(),
         })
     }
 
@@ -171,12 +201,34 @@ impl XskPort {
         }
         let frames = burst.len() - before;
         counted.received += frames as u64;
+        if self.spec.completes {
+            self.complete_checksums(pool, burst, before);
+        }
         frames
+    }
+
+    /// The kernel says nothing of a checksum that is left to hardware to a socket of this kind, but
+    /// what stands in its place does.
+    fn complete_checksums(&mut self, pool: &mut Pool, burst: &Burst, from: usize) {
+        for frame in &burst.frames()[from..] {
+            let bytes = pool.bytes_mut(frame);
+            if let Some(undone) = offload::undone(bytes)
+                && offload::complete(bytes, undone)
+            {
+                self.counted.repaired_checksums += 1;
+            }
+        }
     }
 
     /// Hands frames to the kernel in their order. What the ring cannot take stays in the burst.
     /// They leave at the next [`XskPort::settle`].
     pub fn transmit(&mut self, pool: &mut Pool, burst: &mut Burst) {
+        if self.down {
+            // what waited until the interface is up again would be stale by then
+            self.counted.not_sent += burst.len() as u64;
+            burst.drain().for_each(|frame| pool.give(frame));
+            return;
+        }
         let XskPort { queues, held, counted, memory, .. } = self;
         let Some(out) = queues.first_mut().and_then(|queue| queue.out.as_mut()) else { return };
         // asked before a frame is popped, so that none needs to be put back
@@ -205,6 +257,9 @@ impl XskPort {
     /// gives it buffers to receive into as far as the pool has more than its reserve.
     pub fn settle(&mut self, pool: &mut Pool) {
         self.wake();
+        if self.down {
+            self.withdraw(pool);
+        }
         self.complete(pool);
         self.refill(pool);
     }
@@ -213,7 +268,8 @@ impl XskPort {
     /// [`XskPort::settle`] soon instead of waiting for something to arrive.
     #[must_use]
     pub fn unsent(&self) -> usize {
-        let out = self.queues.first().and_then(|queue| queue.out.as_ref());
+        // while it is down there is nothing to come back for
+        let out = self.queues.first().filter(|_| !self.down).and_then(|queue| queue.out.as_ref());
         out.map_or(0, |out| out.transmit.untaken())
     }
 
@@ -239,6 +295,12 @@ impl XskPort {
         // every socket is asked, for asking clears it
         self.gone |= self.queues.iter().filter(|queue| fault(queue)).count() > 0;
         self.gone
+    }
+
+    /// Whether one of its queues has no buffer to receive into, and the pool none to give.
+    #[must_use]
+    pub fn is_starved(&self) -> bool {
+        self.starved
     }
 
     /// The number of the interface.
@@ -281,11 +343,11 @@ impl XskPort {
     /// they stay out of the pool until the process ends.
     pub fn close(mut self, pool: &mut Pool) -> usize {
         let sure = !self.zero_copy || self.is_gone();
-        let XskPort { queues, several, mut held, spec, memory, .. } = self;
+        let XskPort { queues, several, mut held, spec, memory, spares, .. } = self;
         let count = queues.len();
         drop(several);
         drop(queues);
-        if !sure && !has_let_go(&spec, memory, count) {
+        if !sure && !has_let_go(&spec, memory, count, spares) {
             return held.count();
         }
         for index in held.take_all() {
@@ -297,21 +359,48 @@ impl XskPort {
     }
 
     fn wake(&mut self) {
-        let XskPort { queues, gone, .. } = self;
+        let XskPort { queues, gone, down, .. } = self;
         let Some(queue) = queues.first() else { return };
         let Some(out) = &queue.out else { return };
         let mut left = out.transmit.untaken();
+        // whether it is up again is found by asking; once a turn is cheap enough while it is down
+        let mut ask = mem::take(down);
         // a wakeup ends early when its budget is used up or the device refused a frame: go on as
         // long as each one brings something forward
-        while left > 0 && out.transmit.needs_wakeup() {
+        while ask || (left > 0 && out.transmit.needs_wakeup()) {
+            ask = false;
             if let Err(why) = queue.wake_transmit() {
                 *gone |= why.raw_os_error() == Some(libc::ENXIO);
+                *down = why.raw_os_error() == Some(libc::ENETDOWN);
             }
             let before = mem::replace(&mut left, out.transmit.untaken());
             if left >= before {
                 break;
             }
         }
+    }
+
+    /// Takes back what the kernel will not send while the interface is down. In copy mode it looks
+    /// at the ring only when it is woken, which is done by this thread, so nobody reads a slot
+    /// while it is made void; in zero copy mode the driver may, and the frames stay.
+    fn withdraw(&mut self, pool: &mut Pool) {
+        let XskPort { queues, held, counted, memory, zero_copy, .. } = self;
+        if *zero_copy {
+            return;
+        }
+        let Some(out) = queues.first_mut().and_then(|queue| queue.out.as_mut()) else { return };
+        out.transmit.each_untaken(|slot| {
+            let (address, _) = slot.get();
+            let (index, _) = place(memory, address);
+            // a slot that is void already has an address of no buffer
+            if held.got_back(index)
+                && let Some(frame) = pool.frame_from(index, 0, 0)
+            {
+                pool.give(frame);
+                counted.not_sent += 1;
+            }
+            slot.put(u64::MAX, u32::MAX);
+        });
     }
 
     fn complete(&mut self, pool: &mut Pool) {
@@ -328,7 +417,8 @@ impl XskPort {
     }
 
     fn refill(&mut self, pool: &mut Pool) {
-        let XskPort { queues, held, counted, memory, spec, .. } = self;
+        let XskPort { queues, held, counted, memory, spec, starved, .. } = self;
+        *starved = false;
         for queue in queues {
             let room = queue.fill.room(spec.ring_frames);
             let wanted = room.min(pool.free().saturating_sub(spec.reserve));
@@ -340,6 +430,9 @@ impl XskPort {
                 put_address(slot, u64::from(index) * u64::from(memory.chunk_size));
                 true
             });
+            if wanted == 0 && room > 0 {
+                *starved |= queue.fill.untaken() == 0;
+            }
             queue.wake_fill();
         }
     }
@@ -370,13 +463,22 @@ fn place(memory: &libc::xdp_umem_reg, address: u64) -> (u32, usize) {
 
 /// Whether the kernel has taken each queue from a closed socket: then a new one can be bound, for
 /// the kernel stops the NIC first. It lets go in the background, so this waits.
-fn has_let_go(spec: &XskSpec, memory: libc::xdp_umem_reg, queues: usize) -> bool {
+fn has_let_go(
+    spec: &XskSpec,
+    memory: libc::xdp_umem_reg,
+    queues: usize,
+    spares: Vec<OwnedFd>,
+) -> bool {
+    let mut spares = spares.into_iter();
     let mut probes = (0..).take(queues).map(|queue| Opening {
         copy: true,
         ring: 2,
         ..opening(spec, memory, queue)
     });
-    probes.all(|opening| Socket::open(opening).is_ok())
+    probes.all(|opening| match spares.next() {
+        Some(spare) => Socket::over(spare, opening).is_ok(),
+        None => Socket::open(opening).is_ok(),
+    })
 }
 
 /// One descriptor that is readable when any of the sockets is.
@@ -423,10 +525,10 @@ mod tests {
         let (umem, mut pool) = Umem::with_pool(4_096, FrameSize::Large).unwrap();
         let spec = XskSpec::of("lo", 1);
         let port = XskPort::open(&umem, &mut pool, &spec).unwrap();
-        assert!(!has_let_go(&spec, umem.registration(), 1));
+        assert!(!has_let_go(&spec, umem.registration(), 1, Vec::new()));
         assert_eq!((port.held(), pool.free()), (XSK_RING_FRAMES, 4_096 - XSK_RING_FRAMES));
         assert_eq!(port.close(&mut pool), 0);
-        assert!(has_let_go(&spec, umem.registration(), 1));
+        assert!(has_let_go(&spec, umem.registration(), 1, Vec::new()));
         assert_eq!(pool.free(), 4_096);
     }
 }

@@ -13,6 +13,14 @@ pub(crate) struct Ring<'m, S> {
     pub(crate) slots: &'m [S],
 }
 
+impl<S> Clone for Ring<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Ring<'_, S> {}
+
 /// Where a frame lies, as the receive and transmit rings say it: the kernel's `struct xdp_desc`.
 #[derive(Debug, Default)]
 #[repr(C)]
@@ -67,6 +75,14 @@ impl Giver {
     /// How many the other side has not taken yet.
     pub(crate) fn untaken<S>(&self, ring: &Ring<'_, S>) -> u32 {
         self.next.wrapping_sub(ring.consumer.load(Ordering::Acquire))
+    }
+
+    /// The slots that were published and not taken, to be changed while the other side is known not
+    /// to look.
+    pub(crate) fn untaken_slots<'m, S>(&self, ring: &Ring<'m, S>) -> impl Iterator<Item = &'m S> {
+        let count = self.untaken(ring).min(ring.size());
+        let (first, ring) = (self.next.wrapping_sub(count), *ring);
+        (0..count).map(move |n| ring.slot(first.wrapping_add(n)))
     }
 
     fn known_room<S>(&self, ring: &Ring<'_, S>) -> u32 {

@@ -64,15 +64,25 @@ pub(crate) struct Opening<'a> {
     pub(crate) beside: Option<&'a Socket>,
 }
 
+/// Sockets of no port yet: the one step of opening a port that needs a right.
+pub fn bare_sockets(count: usize) -> io::Result<Vec<OwnedFd>> {
+    (0..count).map(|_| new_socket().inspect(send_buffer)).collect()
+}
+
 impl Socket {
     pub(crate) fn open(opening: Opening<'_>) -> Result<Socket, (Step, io::Error)> {
+        let fd = new_socket().map_err(|why| (Step::Socket, why))?;
+        send_buffer(&fd);
+        Socket::over(fd, opening)
+    }
+
+    /// Makes a port's socket of a bare one.
+    pub(crate) fn over(fd: OwnedFd, opening: Opening<'_>) -> Result<Socket, (Step, io::Error)> {
         let at = |step| move |why| (step, why);
-        let fd = new_socket().map_err(at(Step::Socket))?;
         if opening.beside.is_none() {
             set(&fd, libc::XDP_UMEM_REG, &opening.memory).map_err(at(Step::Memory))?;
         }
         let (receive, fill, out) = rings(&fd, &opening).map_err(at(Step::Rings))?;
-        send_buffer(&fd);
         // kernels before 6.18 do not know it and send 32 at a time; the caller wakes them again
         let _ = set(&fd, TX_BUDGET_OPTION, &TX_BUDGET.min(opening.ring));
         bind(&fd, &opening).map_err(at(Step::Bind))?;
@@ -155,6 +165,11 @@ impl<S: Slot> Giving<S> {
     /// How many the kernel has not taken yet.
     pub(crate) fn untaken(&self) -> usize {
         self.side.untaken(&self.map.ring()) as usize
+    }
+
+    /// What the kernel has not taken, slot by slot, while it is known not to look.
+    pub(crate) fn each_untaken(&mut self, each: impl FnMut(&S)) {
+        self.side.untaken_slots(&self.map.ring()).for_each(each);
     }
 
     pub(crate) fn needs_wakeup(&self) -> bool {

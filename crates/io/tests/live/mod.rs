@@ -84,7 +84,12 @@ pub(crate) struct Host {
 
 impl Host {
     pub(crate) fn at(name: &str) -> Host {
-        let protocol = u16::from_ne_bytes(ETHERTYPE);
+        Host::of_type(name, ETHERTYPE)
+    }
+
+    /// One that hears frames of this type.
+    pub(crate) fn of_type(name: &str, ethertype: [u8; 2]) -> Host {
+        let protocol = u16::from_ne_bytes(ethertype);
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: the call takes numbers only.
         let fd = unsafe { libc::socket(libc::AF_PACKET, kind, protocol.into()) };

@@ -139,7 +139,7 @@ fn plan(name: &str, entry: Entry<'_>, text: &str, problems: &mut Problems) -> Op
     let raw = entry.text.get(entry.place.start as usize..entry.place.end as usize);
     let begin = raw.and_then(|raw| raw.find(text)).and_then(|at| u32::try_from(at).ok());
     for problem in &reading.problems {
-        if matches!(problem.severity, Severity::Error | Severity::Aside) {
+        if matches!(problem.severity, Severity::Error | Severity::Skipped) {
             let what = format!("the policy of {name}: {}", problem.what);
             let at = begin.filter(|_| problem.place.file == 0).map_or(entry.place, |begin| {
                 let begin = entry.place.start + begin;

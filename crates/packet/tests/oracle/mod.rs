@@ -1,6 +1,6 @@
 //! The second opinion: etherparse, on the frames that it accepts.
 
-use etherparse::{LinkExtSlice, NetSlice, SlicedPacket, TransportSlice, VlanSlice};
+use etherparse::{LinkExtSlice, NetSlice, SlicedPacket, TransportSlice};
 use proptest::prelude::*;
 use weir_packet::{Fragment, Headers, Net};
 
@@ -15,11 +15,13 @@ pub(crate) fn agree(bytes: &[u8]) -> Result<(), TestCaseError> {
     if tags < SlicedPacket::LINK_EXTS_CAP {
         prop_assert_eq!(usize::from(headers.tags), tags);
     }
-    if let Some(VlanSlice::SingleVlan(tag)) = packet.vlan().map(|vlan| match vlan {
-        VlanSlice::DoubleVlan(double) => VlanSlice::SingleVlan(double.outer),
-        single => single,
-    }) {
-        prop_assert_eq!(headers.vlan(), Some(tag.vlan_identifier().value()));
+    if tags < SlicedPacket::LINK_EXTS_CAP {
+        let mut numbers = packet.link_exts.iter().filter_map(|ext| match ext {
+            LinkExtSlice::Vlan(tag) => Some(tag.vlan_identifier().value()),
+            LinkExtSlice::Macsec(_) => None,
+        });
+        // a priority tag is no VLAN
+        prop_assert_eq!(headers.vlan(), numbers.find(|number| *number != 0));
     }
     let (protocol, payload) = match &packet.net {
         Some(NetSlice::Ipv4(v4)) => {

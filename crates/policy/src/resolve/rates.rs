@@ -112,7 +112,7 @@ impl Build<'_> {
         let (by, count, age) = (each.by, each.count, each.age);
         let known = (each.unknown == Unknown::Ask).then(|| each.known.clone());
         self.plan.nodes[above.id as usize].kind =
-            Kind::Each(EachPlan { by, count, age, shares, known, others });
+            Kind::Each(Box::new(EachPlan { by, count, age, shares, known, others }));
         Target::Each(above.id)
     }
 

@@ -4,10 +4,10 @@ use weir_units::Prefix;
 
 use super::sums::{self, Promise};
 use super::{Above, Build};
+use crate::held;
 use crate::leaf::LeafWords;
 use crate::plan::{Asked, Kind, Rule, Shares, Target};
 use crate::policy::Policy;
-use crate::problem::Severity;
 use crate::say::pair;
 use crate::subscribers::Subscriber;
 
@@ -73,19 +73,19 @@ impl Build<'_> {
         promised
     }
 
-    /// Whether a row's guarantee passes above it; the row is named and set aside if not, so that
-    /// one row does not cost the class.
+    /// Whether a row's guarantee passes above it; the row is named and skipped if not, so that one
+    /// row does not cost the class.
     fn fits(&mut self, row: &Subscriber, path: &str, above: &Above) -> bool {
         let whole = above.rate.zip(above.ceil).map(|(rate, ceil)| rate.unwrap_or(ceil).min(ceil));
         for (direction, (rate, whole)) in row.rate.zip(whole).named() {
             if rate > whole {
                 let way = if path.is_empty() { "the link" } else { path };
-                let what = format!(
-                    "\"{}\" is guaranteed {rate} {direction}, and {way} has {whole}",
-                    row.id
-                );
+                let what = format!("it is guaranteed {rate} {direction}, and {way} has {whole}");
                 let help = "lower the guarantee, or raise what the class has";
-                self.problems.add(Severity::Aside, row.place, what, help);
+                // each link asks again; of a held row the skipped one has been named
+                if self.problems.unfit.insert(row.place) && row.place.file != held::FILE {
+                    self.problems.skipped.add(row.place, row.line, what, help.to_owned());
+                }
                 return false;
             }
         }
@@ -95,8 +95,7 @@ impl Build<'_> {
     /// The table is asked where the class is that it hangs under.
     pub(super) fn ask_subscribers(&mut self, path: &str, above: &Above) {
         let Some(table) = &self.policy.subscribers else { return };
-        let under = table.under.as_ref().map_or("", |u| u.value.trim_end_matches('/'));
-        if under != path || self.plan.subscribers.is_empty() {
+        if table.under() != path || self.plan.subscribers.is_empty() {
             return;
         }
         let rule = Rule {
