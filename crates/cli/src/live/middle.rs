@@ -83,6 +83,14 @@ pub(crate) struct Book {
     pub(crate) moved: Option<(u64, u64)>,
 }
 
+/// Memory of a process in KiB.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Memory {
+    pub(crate) now: u64,
+    /// The most that it ever was, as the kernel has seen it.
+    pub(crate) most: u64,
+}
+
 /// What a daemon may take until it answers.
 const READY: Span = Span::from_secs(15);
 const ASK_AGAIN: Span = Span::from_ms(50);
@@ -246,12 +254,15 @@ impl<'a> Joined<'a> {
         serde_json::from_str(&text).map_err(|e| format!("weir {word}: {e}"))
     }
 
-    /// Memory of the daemon in KiB, as the kernel counts it.
-    pub(crate) fn resident_kib(&self) -> Option<u64> {
+    /// Memory of the daemon, as the kernel counts it.
+    pub(crate) fn memory(&self) -> Option<Memory> {
         let pid = self.daemon.as_ref()?.id();
         let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-        line.split_whitespace().next()?.parse().ok()
+        let of = |name| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_whitespace().next()?.parse().ok()
+        };
+        Some(Memory { now: of("VmRSS:")?, most: of("VmHWM:")? })
     }
 
     /// What the daemon has worked, all its threads together.
