@@ -33,7 +33,7 @@ pub enum Reason {
     OverShare,
     /// More tags or extension headers than are followed: nobody knows whose it is.
     TooDeep,
-    /// A piece of a packet of which nobody knows yet whose it is.
+    /// A fragment of a packet of which nobody knows yet whose it is.
     Fragment,
     /// It has waited through a standstill of weir, and newer ones have passed by.
     Stale,
@@ -52,7 +52,7 @@ const TABLE: [(Reason, &str, &str); Reason::COUNT] = [
     (
         Reason::Fragment,
         "fragment",
-        "the piece of a packet that says whose it is has not come, or is cut",
+        "its first fragment, which tells whose it is, has not come or is too short",
     ),
     (Reason::Stale, "stale", "it waited while weir stood still, and newer frames passed by"),
 ];
