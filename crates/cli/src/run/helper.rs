@@ -230,11 +230,16 @@ impl Drop for Helper {
     fn drop(&mut self) {
         // it ends when nobody is at the other end; one that is stopped is not waited for
         self.socket = None;
-        let until = now() + Span::from_ms(500);
-        while matches!(self.child.try_wait(), Ok(None)) {
-            let Some(left) = left(until) else { return };
-            std::thread::park_timeout(left.min(Duration::from_millis(2)));
-        }
+        ends_within(&mut self.child, Span::from_ms(500));
+    }
+}
+
+/// Waits until a process has ended, but no longer than that.
+fn ends_within(child: &mut Child, span: Span) {
+    let until = now() + span;
+    while matches!(child.try_wait(), Ok(None)) {
+        let Some(left) = left(until) else { return };
+        std::thread::park_timeout(left.min(Duration::from_millis(1)));
     }
 }
 

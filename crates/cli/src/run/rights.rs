@@ -132,17 +132,11 @@ pub(crate) fn give_up(user: Option<User>, written: &Path) -> Result<Vec<String>,
 /// What is left once the packet thread has begun: no right, but for memory that stays where the
 /// system's limit is too low.
 pub(crate) fn keep_least() -> Result<(), String> {
-    let had = Capabilities::effective().map_err(|e| format!("no rights can be read: {e}"))?;
-    keep_of(
-        &[Capability::IpcLock]
-            .map(|one| had.has(one).then_some(one))
-            .into_iter()
-            .flatten()
-            .collect::<Vec<_>>(),
-    )?;
+    keep_of(&[Capability::IpcLock])?;
     filter(Calls::Control)
 }
 
+/// Keeps those of these rights that there are.
 fn keep_of(keep: &[Capability]) -> Result<(), String> {
     let had = Capabilities::effective().map_err(|e| format!("no rights can be read: {e}"))?;
     let keep: Vec<Capability> = keep.iter().copied().filter(|one| had.has(*one)).collect();

@@ -299,8 +299,6 @@ impl Hall {
         let name = who::is_at(&stream);
         let mut lines = Lines::new(stream);
         loop {
-            // since its last answer was ready, or since it came: in the order in which they were
-            // answered, whichever thread goes on first
             let mut large = None;
             let line = lines.read_if(|| {
                 large = Large::take(&self.large);
@@ -318,6 +316,8 @@ impl Hall {
             let asker = Asker { name: &name, now: now(), of_day: clock::of_day() };
             let (answer, after) = self.answer_line(line, asker);
             drop(large);
+            // before the answer is written: they wait in the order in which they were answered,
+            // whichever thread goes on first
             self.places.waits(number, now());
             let fetched = lines.write(&answer);
             if after == After::Stop {
@@ -339,8 +339,7 @@ impl Hall {
         let stops = matches!(read, Ok(Read::Request(Request::Stop)));
         let answer = read.and_then(|read| match read {
             Read::Request(request) => self.answer(request, asker),
-            Read::Policy(prepared) => self.control(|control| control.put(*prepared, asker)),
-            Read::File(..) => Err(Refused::cannot("no request reads the file", "")),
+            read => self.put(read, asker),
         });
         let after = if stops && answer.is_ok() { After::Stop } else { After::Nothing };
         (line_of(answer), after)
@@ -356,10 +355,9 @@ impl Hall {
                 say(&format!("weir: stopped by {}", asker.name));
                 Ok(json!({ "link": self.board.told().revision.plan.name }))
             }
-            Request::Apply(apply) => match self.read(Text::Policy(apply), asker, How::Apply)? {
-                Read::Policy(prepared) => self.control(|control| control.put(*prepared, asker)),
-                Read::Request(_) | Read::File(..) => Err(Refused::cannot("no policy came", "")),
-            },
+            Request::Apply(apply) => {
+                self.put(self.read(Text::Policy(apply), asker, How::Apply)?, asker)
+            }
             Request::Rollback { to, comment } => {
                 match self.control(|control| control.back_to(to, &comment, asker))? {
                     Back::Done(answer) => Ok(answer),
@@ -376,6 +374,14 @@ impl Hall {
                 }
             }
             other => self.control(|control| control.simple(&other, asker)),
+        }
+    }
+
+    /// Puts a policy that was read into force.
+    fn put(&self, read: Read, asker: Asker<'_>) -> Result<Value, Refused> {
+        match read {
+            Read::Policy(prepared) => self.control(|control| control.put(*prepared, asker)),
+            Read::Request(_) | Read::File(..) => Err(Refused::cannot("no policy came", "")),
         }
     }
 

@@ -21,9 +21,10 @@ use weir_units::Span;
 use super::super::Via;
 use super::super::bypass::{self, Bridge};
 use super::super::guard::{Duty, LOOK, Watcher};
-use super::super::socket::left;
 use super::open::{self, Facts};
-use super::{Answer, Args, Ask, Unanswered, Undo, is_readable, receive, send, undo_path};
+use super::{
+    Answer, Args, Ask, Unanswered, Undo, ends_within, is_readable, receive, send, undo_path,
+};
 use crate::out::{print_aside, problem, say};
 
 /// How long a guard may take to end that is replaced.
@@ -311,10 +312,7 @@ impl Serving<'_> {
         let (end, life) = std::io::pipe().map_err(|e| format!("no pipe for a guard: {e}"))?;
         if let Some(guard) = &mut self.guard {
             let _ = guard.kill();
-            let until = now() + GUARD_ENDS;
-            while matches!(guard.try_wait(), Ok(None)) && left(until).is_some() {
-                std::thread::park_timeout(std::time::Duration::from_millis(1));
-            }
+            ends_within(guard, GUARD_ENDS);
         }
         // this copy is inherited, all others are not
         let inherited = rustix::io::dup(&page).map_err(|e| format!("no page: {e}"))?;
@@ -385,10 +383,7 @@ impl Serving<'_> {
             let _ = std::fs::remove_file(&self.args.socket);
         }
         if let Some(mut guard) = self.guard {
-            let until = now() + GUARD_ENDS;
-            while matches!(guard.try_wait(), Ok(None)) && left(until).is_some() {
-                std::thread::park_timeout(std::time::Duration::from_millis(1));
-            }
+            ends_within(&mut guard, GUARD_ENDS);
         }
     }
 }
