@@ -111,10 +111,10 @@ pub fn be_first() -> io::Result<()> {
     process::real_time(1)
 }
 
-/// Keeps no more memory than the process uses: what a large request took goes back to the system.
-/// To be called before threads are made.
-pub fn keep_little_memory() {
-    process::keep_little();
+/// Keeps memory level: what a large request took goes back to the system, and what usual ones take
+/// is there from the start. To be called before threads are made.
+pub fn level_memory() {
+    process::level_memory();
 }
 
 /// Keeps the process's memory in RAM, what it takes later too.

@@ -191,7 +191,9 @@ impl Diary {
             self.stays.note(least, is_warm);
             self.least = None;
         }
-        self.most.note(memory.most, is_warm);
+        // how long it takes until all that takes memory has once met by chance is not a third of a
+        // short run
+        self.most.note(memory.most, at >= WARM_SECS);
     }
 
     fn note(&mut self, done: Result<(), String>) {
@@ -225,8 +227,11 @@ impl Diary {
     fn rows(&self, row: &mut impl FnMut(&str, String, &str, Verdict)) {
         let grown = [("memory that stays", &self.stays), ("memory at most", &self.most)];
         for (what, growth) in grown {
-            if let Some((seen, held)) = growth.seen() {
-                row(&format!("{what}, grown, KiB"), seen, "1 % or 1 024", Verdict::of(held));
+            match growth.seen() {
+                Some((seen, held)) => {
+                    row(&format!("{what}, grown, KiB"), seen, "1 % or 1 024", Verdict::of(held));
+                }
+                None => row(&format!("{what}, KiB"), growth.last.to_string(), "", Verdict::Seen),
             }
         }
         if self.books_looked_at > 0 {

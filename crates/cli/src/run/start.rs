@@ -46,7 +46,7 @@ const BROKEN: u8 = 101;
 
 pub(crate) fn run(args: &Args) -> ExitCode {
     hold_printing();
-    weir_io::wait::keep_little_memory();
+    weir_io::wait::level_memory();
     let (Ok(code) | Err(code)) = up(args);
     print_the_rest();
     code
