@@ -20,6 +20,9 @@ pub(crate) enum Demand {
     All,
 }
 
+/// Guarantees and ceilings are none below that, in bits per second.
+const LEAST_RATE: u64 = 1_000;
+
 #[derive(Clone)]
 pub(crate) struct Case {
     pub(crate) rate: u64,
@@ -93,8 +96,10 @@ impl Case {
         for (told, number) in self.nodes.iter().zip(1..) {
             let parent = told.parent;
             let ceil = if told.ceil == 0 { 1_000_000 } else { told.ceil };
-            let ceil = (ceilings[parent] * ceil / 1_000_000).max(1_000).min(ceilings[parent]);
+            let ceil = (ceilings[parent] * ceil / 1_000_000).max(LEAST_RATE).min(ceilings[parent]);
             let rate = (rates[parent] * told.rate / 1_000_000).min(left[parent]).min(ceil);
+            // the clocks of guarantees and ceilings end at 8 bit/s, which nobody asks for
+            let rate = if rate < LEAST_RATE { 0 } else { rate };
             left[parent] -= rate;
             (rates[number], left[number], ceilings[number]) = (rate, rate, ceil);
             let mut node = NodeSpec::new(number as u32, parent as u32, is_leaf[number]);
@@ -209,13 +214,28 @@ pub(crate) fn plan(leaves: std::ops::Range<usize>) -> impl Strategy<Value = Plan
 }
 
 impl Plan {
-    /// The interior nodes are a tenth of the leaves, and random; leaves hang anywhere.
+    /// The interior nodes are a tenth of the leaves, and random; leaves hang anywhere. What a node
+    /// has of its parent's is of the order of its part of the leaves, so that a leaf far down is
+    /// not poorer by orders of magnitude than another: nobody could wait until it has had enough to
+    /// be judged by.
     pub(crate) fn case(&self) -> Case {
         let mut dice = Dice::new(self.seed);
-        let mut nodes: Vec<Told> = Vec::new();
-        let mut depths = vec![0];
+        let parents = self.parents(&mut dice);
+        let mut leaves = vec![0; parents.len() + 1];
+        for (at, &parent) in parents.iter().enumerate().rev() {
+            leaves[at + 1] = leaves[at + 1].max(1);
+            leaves[parent] += leaves[at + 1];
+        }
+        let nodes = (1..)
+            .zip(parents)
+            .map(|(number, parent)| self.node(&mut dice, parent, leaves[number], leaves[parent]));
+        Case { rate: self.rate, nodes: nodes.collect(), seed: self.seed }
+    }
+
+    /// By node, from number 1 on.
+    fn parents(&self, dice: &mut Dice) -> Vec<usize> {
+        let (mut parents, mut depths, mut may_have_children) = (Vec::new(), vec![0], vec![0]);
         let interiors = if self.depth == 1 { 0 } else { (self.leaves / 10).max(self.depth) };
-        let mut may_have_children = vec![0];
         for number in 1..=interiors {
             // the first ones are a chain, so that the tree is as deep as it should be
             let parent = match number < self.depth {
@@ -228,32 +248,35 @@ impl Plan {
             if depths[number] < self.depth {
                 may_have_children.push(number);
             }
-            nodes.push(self.node(&mut dice, parent));
+            parents.push(parent);
         }
         let places = may_have_children.len() as u64;
-        for _ in 0..self.leaves {
-            let parent = may_have_children[dice.within(0, places - 1) as usize];
-            nodes.push(self.node(&mut dice, parent));
-        }
-        Case { rate: self.rate, nodes, seed: self.seed }
+        parents.extend(
+            (0..self.leaves).map(|_| may_have_children[dice.within(0, places - 1) as usize]),
+        );
+        parents
     }
 
-    fn node(&self, dice: &mut Dice, parent: usize) -> Told {
-        let fair = (1_000_000 / self.leaves as u64).max(2);
-        let most = (4 * fair).min(600_000);
-        let mut told = Told { parent, weight: dice.magnitude(1, 1_000), ..Told::default() };
+    /// A node with so many leaves, of those of its parent.
+    fn node(&self, dice: &mut Dice, parent: usize, leaves: u64, of: u64) -> Told {
+        let fair = (1_000_000 * leaves / of).max(1);
+        let weight = leaves * dice.magnitude(1, if leaves > 1 { 3 } else { 10 });
+        let mut told = Told { parent, weight, ..Told::default() };
         if self.parts.guarantees && dice.one_in(3) {
-            told.rate = dice.within(1, most);
+            told.rate = dice.within(1, 2 * fair).min(900_000);
         }
         if self.parts.ceilings && dice.one_in(3) {
-            told.ceil = dice.magnitude(1_000, 1_000_000);
+            told.ceil = dice.magnitude(fair.div_ceil(4), 30 * fair).min(1_000_000);
         }
         if self.parts.priorities {
             told.priority = dice.within(0, 3) as u8;
         }
         told.demand = match dice.within(0, 6) {
             0 => Demand::Nothing,
-            1 | 2 => Demand::Part(dice.within(1, most) as u32),
+            1 | 2 => {
+                let part = 1_000_000 / self.leaves as u64;
+                Demand::Part(dice.within(part.div_ceil(4), 4 * part.max(1)) as u32)
+            }
             _ => Demand::All,
         };
         if dice.one_in(2) {

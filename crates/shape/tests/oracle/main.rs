@@ -24,5 +24,6 @@ mod line_time;
 mod priorities;
 mod shares;
 mod solver;
+mod tally;
 mod watch;
 mod world;

@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 use proptest::prelude::*;
 use weir_packet::{Headers, Label, Pool, Side};
 use weir_shape::tree::{Edit, Spec, Tree};
-use weir_units::{Instant, Rate};
+use weir_units::{Instant, Rate, Span};
 
 use crate::case::{Case, Demand};
 use crate::dice::Dice;
@@ -57,6 +57,25 @@ pub(crate) struct Sent {
 pub(crate) struct Before {
     at: Instant,
     sent: Vec<u64>,
+}
+
+/// What comparisons have shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    /// The largest error as a part of what it may be.
+    pub(crate) worst: f64,
+    /// Nodes that should have had something.
+    pub(crate) compared: u64,
+    /// Those of them that could have had nothing without being noticed.
+    pub(crate) vacuous: u64,
+}
+
+impl std::ops::AddAssign for Seen {
+    fn add_assign(&mut self, other: Seen) {
+        self.worst = self.worst.max(other.worst);
+        self.compared += other.compared;
+        self.vacuous += other.vacuous;
+    }
 }
 
 /// What happened in a step.
@@ -371,32 +390,65 @@ impl World {
     }
 
     /// What the order may cost a node in bits, at each end of a window: a frame of its own and one
-    /// of each above it, as WF2Q+ has it; where priorities differ, a frame of each sibling of a
-    /// higher priority that wants anything; and two frames of each sibling that is guaranteed
-    /// something, whose clock may be so far off, of which the node bears its part. `want` is the
-    /// solution.
+    /// of each above it, as WF2Q+ has it; and its part of what others may take ahead of it. Those
+    /// are its siblings of a higher priority, a frame each, which all bear that are not above them;
+    /// those that are guaranteed something, whose clocks may be two frames off, which all bear; and
+    /// the same of each above it. `want` is the solution, by which the parts are.
     pub(crate) fn slack(&self, want: &[f64]) -> Vec<f64> {
         let largest: Vec<f64> = self.largest().into_iter().map(|bits| bits as f64).collect();
-        // by parent and priority, the frames of those children that want anything
-        let (mut waits, mut clocks) = (vec![[0.0; 8]; want.len()], vec![0.0; want.len()]);
+        // by parent and priority: the frames of those children that want anything, and what they
+        // want
+        let mut frames = vec![[0.0; 8]; want.len()];
+        let mut wants = vec![[0.0; 8]; want.len()];
+        let mut clocks = vec![0.0; want.len()];
         let wanting = self.spec.nodes.iter().filter(|node| want[node.number as usize] > 0.0);
         for node in wanting {
-            let of = &mut waits[node.parent as usize];
-            of[usize::from(node.priority)] += largest[node.number as usize];
+            let (number, parent) = (node.number as usize, node.parent as usize);
+            frames[parent][usize::from(node.priority)] += largest[number];
+            wants[parent][usize::from(node.priority)] += want[number];
             if node.rate > Rate::ZERO {
-                clocks[node.parent as usize] += 2.0 * largest[node.number as usize];
+                clocks[parent] += 2.0 * largest[number];
             }
         }
-        let mut slack = vec![largest[0]; want.len()];
-        let mut above = vec![0.0; want.len()];
+        let part = |of: f64, all: f64| if all > 0.0 { of / all } else { 0.0 };
+        let mut own = vec![largest[0]; want.len()];
+        let mut taken = vec![0.0; want.len()];
         for node in &self.spec.nodes {
             let (number, parent) = (node.number as usize, node.parent as usize);
-            let part = if want[parent] > 0.0 { want[number] / want[parent] } else { 0.0 };
-            let higher: f64 = waits[parent][..usize::from(node.priority)].iter().sum();
-            above[number] = (above[parent] + clocks[parent]) * part + higher;
-            slack[number] = slack[parent] + largest[number];
+            let priority = usize::from(node.priority);
+            let higher: f64 = frames[parent][..priority].iter().sum();
+            let bear: f64 = wants[parent][priority..].iter().sum();
+            taken[number] = (taken[parent] + clocks[parent])
+                * part(want[number], wants[parent].iter().sum())
+                + higher * part(want[number], bear);
+            own[number] = own[parent] + largest[number];
         }
-        slack.iter().zip(above).map(|(slack, above)| slack + above).collect()
+        own.iter().zip(taken).map(|(own, taken)| own + taken).collect()
+    }
+
+    /// How long a window must be so that half of the leaves that want anything get so many frames,
+    /// and nine in ten an eighth of them.
+    pub(crate) fn window(&self, frames: u64) -> Span {
+        let want = |demand: &Demand| match demand {
+            Demand::All => f64::INFINITY,
+            Demand::Part(part) => self.rate * f64::from(*part) / 1e6,
+            Demand::Nothing => 0.0,
+        };
+        let wants: Vec<f64> = self.demands.iter().map(want).collect();
+        let ceilings: Vec<f64> = self.spec.nodes.iter().map(|n| n.ceil.bps() as f64).collect();
+        let solution = solve(&self.spec, &wants, &ceilings);
+        let largest = self.largest();
+        let leaves = self.spec.nodes.iter().filter(|node| node.is_leaf);
+        // seconds for one frame, the fastest first
+        let mut seconds: Vec<f64> = leaves
+            .map(|leaf| leaf.number as usize)
+            .filter(|&leaf| solution[leaf] > 0.0)
+            .map(|leaf| largest[leaf] as f64 / solution[leaf])
+            .collect();
+        seconds.sort_unstable_by(f64::total_cmp);
+        let at = |tenths: usize| seconds.get(seconds.len() * tenths / 10).copied().unwrap_or(1.0);
+        let seconds = (frames as f64 * at(5)).max(frames as f64 / 8.0 * at(9));
+        Span::from_ns((seconds * 1e9) as u64)
     }
 
     pub(crate) fn before(&self) -> Before {
@@ -412,13 +464,12 @@ impl World {
     }
 
     /// What the leaves, and nodes at their ceilings, have sent in a window against the solver.
-    /// `part` of it may be wrong, or what the order costs at each end of the window. Returns the
-    /// largest error as a part of the latter.
-    pub(crate) fn compare(&self, before: &Before, part: f64) -> Result<f64, TestCaseError> {
+    /// `part` of it may be wrong, or what the order costs at each end of the window.
+    pub(crate) fn compare(&self, before: &Before, part: f64) -> Result<Seen, TestCaseError> {
         let (want, at_ceiling) = self.solution(before);
         let slacks = self.slack(&want);
         let seconds = self.seconds(before);
-        let mut worst = 0.0f64;
+        let mut seen = Seen::default();
         for node in &self.spec.nodes {
             let number = node.number as usize;
             if !node.is_leaf && !at_ceiling[number - 1] {
@@ -426,16 +477,23 @@ impl World {
             }
             let want = want[number] * seconds;
             let got = (self.sent[number] - before.sent[number]) as f64;
-            let slack = f64::max(want * part, 2.0 * slacks[number]);
+            // a burst may have been left over when the window began
+            let burst = node.burst.filter(|_| at_ceiling[number - 1]);
+            let burst = burst.map_or(0.0, |bytes| (bytes.get() * 8) as f64);
+            let slack = f64::max(want * part, 2.0 * slacks[number] + burst);
             let off = (got - want).abs();
-            worst = worst.max(off / (2.0 * slacks[number]));
+            seen.worst = seen.worst.max(off / slack);
+            if want > 0.0 {
+                seen.compared += 1;
+                seen.vacuous += u64::from(slack >= want);
+            }
             prop_assert!(
                 off <= slack,
                 "node {number}: {got} bits, not {want:.0}, in {seconds} s (slack {slack:.0}){}",
                 self.describe(number)
             );
         }
-        Ok(worst)
+        Ok(seen)
     }
 
     /// The way to a node, for a failure.

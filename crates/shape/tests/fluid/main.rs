@@ -1,0 +1,357 @@
+//! The scheduler against a fluid, frame by frame: bursts that come, a line that changes, a clock
+//! that jumps, frames of 60 to 9 000 bytes. What each leaf has sent differs from the fluid by what
+//! the order may cost, at each moment.
+
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "an oracle computes with floats, that is what makes it another implementation"
+)]
+
+mod gps;
+
+use gps::{Fluid, Node};
+use proptest::prelude::*;
+use proptest::sample::Index;
+use weir_packet::{Headers, Label, Pool, Side};
+use weir_shape::Link;
+use weir_shape::tree::{Edit, NodeSpec, Spec, Tree};
+use weir_units::{Instant, Rate, Span};
+
+const BUFFERS: usize = 4_000;
+
+/// Frames that a frame may be out of order by: itself, the day of its calendar to which its place
+/// is known, and half of the quarter to which it is known who should finish first.
+const ORDER: f64 = 1.0 + 1.0 / 16.0 + 1.0 / 8.0;
+
+/// Bits that the clock of a guarantee may be off: two full frames, however small those are that it
+/// is for.
+const CLOCK: f64 = 2.0 * 1_536.0 * 8.0;
+
+/// After so many frames fluid and tree are made equal again: a leaf that runs dry does so a little
+/// earlier or later than in the fluid, and what others get meanwhile adds up.
+const WINDOW: u32 = 300;
+
+/// Late enough that nothing is left of a time before.
+const START: Instant = Instant::from_ns(1 << 50);
+
+/// What happens.
+#[derive(Clone, Debug)]
+enum Step {
+    /// So many frames come to a leaf, all of one size.
+    Come { leaf: Index, frames: u8, size: u16 },
+    /// So many leave.
+    Leave(u8),
+    /// Time passes while the tree is polled as it wishes: so many frames' times.
+    Pass(u8),
+    /// The line carries so many thousandths of what it did at first.
+    Line(u16),
+    /// Nobody polls for so many milliseconds.
+    Jump(u16),
+}
+
+#[derive(Clone, Debug)]
+struct Told {
+    parent: Index,
+    weight: u64,
+    /// In thousandths of what is left of its parent's.
+    rate: u64,
+    is_inner: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    line: u64,
+    nodes: Vec<Told>,
+    steps: Vec<Step>,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let size = prop_oneof![4 => 60u16..1_515, 1 => 1_515u16..9_001];
+    prop_oneof![
+        6 => (any::<Index>(), 1u8..40, size)
+            .prop_map(|(leaf, frames, size)| Step::Come { leaf, frames, size }),
+        6 => (1u8..60).prop_map(Step::Leave),
+        2 => (1u8..60).prop_map(Step::Pass),
+        1 => (1_000u16..3_000).prop_map(Step::Line),
+        1 => (5u16..2_000).prop_map(Step::Jump),
+    ]
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let rate = prop_oneof![2 => Just(0), 1 => 1u64..500];
+    let told = (any::<Index>(), 1u64..50, rate, any::<bool>())
+        .prop_map(|(parent, weight, rate, is_inner)| Told { parent, weight, rate, is_inner });
+    let line = prop_oneof![100_000u64..1_000_000, 1_000_000u64..1_000_000_000];
+    (line, prop::collection::vec(told, 1..20), prop::collection::vec(step(), 1..200)).prop_map(
+        |(line, nodes, mut steps)| {
+            // the clock of a guarantee forgets what of a frame is above two full ones
+            let is_guaranteed = nodes.iter().any(|told| told.rate > 0);
+            for step in steps.iter_mut().filter(|_| is_guaranteed) {
+                if let Step::Come { size, .. } = step {
+                    *size = (*size).min(1_514);
+                }
+            }
+            Case { line, nodes, steps }
+        },
+    )
+}
+
+/// The tree: nodes that have no children are leaves.
+fn spec(case: &Case) -> Spec {
+    let mut nodes: Vec<NodeSpec> = Vec::new();
+    let mut inner = vec![0usize];
+    let mut rates = vec![case.line];
+    let mut left = vec![case.line];
+    for (told, number) in case.nodes.iter().zip(1usize..) {
+        let parent = inner[told.parent.index(inner.len())];
+        let mut rate = left[parent] * told.rate / 1_000;
+        if rate < 1_000 {
+            rate = 0;
+        }
+        left[parent] -= rate;
+        left.push(rate);
+        rates.push(rate);
+        let mut node = NodeSpec::new(number as u32, parent as u32, true);
+        (node.weight, node.rate) = (told.weight, Rate::from_bps(rate));
+        if parent != 0 {
+            nodes[parent - 1].is_leaf = false;
+        }
+        nodes.push(node);
+        if told.is_inner {
+            inner.push(number);
+        }
+    }
+    Spec { rate: Rate::from_bps(case.line), link: Link::default(), nodes, cares: vec![] }
+}
+
+struct World {
+    spec: Spec,
+    tree: Tree,
+    pool: Pool,
+    now: Instant,
+    line: u64,
+    leaves: Vec<usize>,
+    /// Bits of the largest frame that has come to each node.
+    largest: Vec<f64>,
+    /// Bits that wait and that have left, by number.
+    waiting: Vec<f64>,
+    sent: Vec<f64>,
+    /// Frames that have left since fluid and tree were made equal.
+    left: u32,
+    fluid: Fluid,
+    /// The largest difference seen, as a part of what it may be.
+    worst: f64,
+}
+
+impl World {
+    fn of(spec: Spec) -> World {
+        let mut tree = Tree::new(BUFFERS, usize::MAX, 0, START);
+        let mut edit = Edit::between(&Spec::default(), &spec);
+        tree.apply(START, &mut edit, |leaf| leaf, |_, _, _| {});
+        let count = spec.nodes.len() + 1;
+        let leaves = spec.nodes.iter().filter(|n| n.is_leaf).map(|n| n.number as usize).collect();
+        let mut world = World {
+            tree,
+            pool: Pool::new(BUFFERS, 9_000),
+            now: START,
+            line: spec.rate.bps(),
+            leaves,
+            largest: vec![0.0; count],
+            waiting: vec![0.0; count],
+            sent: vec![0.0; count],
+            left: 0,
+            fluid: Fluid::new(vec![Node::default()], 0.0, 0.0),
+            worst: 0.0,
+            spec,
+        };
+        world.begin_anew();
+        world
+    }
+
+    /// The fluid has what waits here, and nothing is counted yet.
+    fn begin_anew(&mut self) {
+        let told = self.spec.nodes.iter().map(|node| Node {
+            parent: node.parent as usize,
+            weight: node.weight as f64,
+            guarantee: node.rate.bps() as f64,
+            queue: self.waiting[node.number as usize],
+            served: 0.0,
+        });
+        let nodes = std::iter::once(Node::default()).chain(told).collect();
+        self.fluid = Fluid::new(nodes, self.line as f64, self.seconds());
+        self.sent.fill(0.0);
+        self.left = 0;
+    }
+
+    fn seconds(&self) -> f64 {
+        self.now.since(START).ns() as f64 / 1e9
+    }
+
+    fn comes(&mut self, leaf: usize, size: usize) {
+        let Some(mut frame) = self.pool.take() else { return };
+        assert!(self.pool.resize(&mut frame, 0, size));
+        let mut label = Label::new(Side::Lan, &Headers::EMPTY);
+        label.leaf = leaf as u32;
+        let lost = self.tree.push(self.now, frame, label).expect("room");
+        assert!(lost.is_none(), "nobody loses a frame here");
+        let bits = (self.spec.link.cost(size, 0).get() * 8) as f64;
+        self.waiting[leaf] += bits;
+        self.fluid.comes(leaf, bits);
+        let mut at = leaf;
+        loop {
+            self.largest[at] = self.largest[at].max(bits);
+            if at == 0 {
+                return;
+            }
+            at = self.spec.nodes[at - 1].parent as usize;
+        }
+    }
+
+    /// A frame leaves as soon as one may, but not after `until`. It has gone when the next one may
+    /// leave.
+    fn leaves(&mut self, until: Instant) -> Result<bool, TestCaseError> {
+        let Some(at) = self.tree.next_at().filter(|&at| at <= until) else { return Ok(false) };
+        if at > self.now {
+            // now all that left before have gone
+            self.now = at;
+            self.fluid.goes_on(self.seconds());
+            self.compare()?;
+        }
+        let out = self.tree.pop(self.now);
+        let Some(out) = out else {
+            return Err(TestCaseError::fail("the tree says that a frame may leave, and none does"));
+        };
+        let bits = (self.spec.link.cost(out.frame.len(), 0).get() * 8) as f64;
+        let leaf = out.label.leaf as usize;
+        self.waiting[leaf] -= bits;
+        self.pool.give(out.frame);
+        self.left += 1;
+        let mut at = leaf;
+        while at != 0 {
+            self.sent[at] += bits;
+            at = self.spec.nodes[at - 1].parent as usize;
+        }
+        Ok(true)
+    }
+
+    /// Everyone has what the fluid has, to what the order may cost now and when it was begun.
+    fn compare(&mut self) -> Result<(), TestCaseError> {
+        for (number, slack) in self.slack().into_iter().enumerate().skip(1) {
+            let off = self.sent[number] - self.fluid.served(number);
+            let most = 2.0 * slack + 1.0;
+            self.worst = self.worst.max(off.abs() / most);
+            prop_assert!(
+                off.abs() <= most,
+                "node {number} has sent {} bits, the fluid {:.0} (slack {most}), at {}",
+                self.sent[number],
+                self.fluid.served(number),
+                self.seconds()
+            );
+        }
+        Ok(())
+    }
+
+    /// [`ORDER`] of a frame of its own and of one of each above it; [`CLOCK`] where it is
+    /// guaranteed something; and its part by weight of the same of those beside it, and beside
+    /// those above it.
+    fn slack(&self) -> Vec<f64> {
+        let came = || self.spec.nodes.iter().filter(|n| self.largest[n.number as usize] > 0.0);
+        let (mut weights, mut clocks) =
+            (vec![0.0; self.largest.len()], vec![0.0; self.largest.len()]);
+        for node in came() {
+            weights[node.parent as usize] += node.weight as f64;
+            if node.rate > Rate::ZERO {
+                clocks[node.parent as usize] += CLOCK;
+            }
+        }
+        let (mut own, mut taken) = (self.largest.clone(), vec![0.0; self.largest.len()]);
+        for node in &self.spec.nodes {
+            let (number, parent) = (node.number as usize, node.parent as usize);
+            own[number] += own[parent];
+            if node.rate > Rate::ZERO {
+                taken[number] += CLOCK;
+            }
+            if weights[parent] > 0.0 {
+                let part = node.weight as f64 / weights[parent];
+                taken[number] += (taken[parent] + clocks[parent]) * part.min(1.0);
+            }
+        }
+        own.iter().zip(taken).map(|(own, taken)| ORDER * own + taken).collect()
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
+        if self.left > WINDOW {
+            self.begin_anew();
+        }
+        match step {
+            Step::Come { leaf, frames, size } => {
+                self.fluid.goes_on(self.seconds());
+                let leaf = self.leaves[leaf.index(self.leaves.len())];
+                (0..*frames).for_each(|_| self.comes(leaf, usize::from(*size)));
+            }
+            Step::Leave(frames) => {
+                for _ in 0..*frames {
+                    if !self.leaves(Instant::MAX)? {
+                        break;
+                    }
+                }
+            }
+            Step::Pass(frames) => {
+                let frame = Rate::from_bps(self.line).time_for(weir_units::Bytes::new(1_518));
+                let until = self.now + Span::from_ns(frame.ns() * u64::from(*frames));
+                while self.leaves(until)? {}
+                self.now = self.now.max(until);
+            }
+            Step::Line(thousandths) => {
+                self.line = self.spec.rate.bps() * u64::from(*thousandths) / 1_000;
+                self.tree.set_rate(self.now, Rate::from_bps(self.line));
+                self.begin_anew();
+            }
+            Step::Jump(ms) => {
+                self.now += Span::from_ms(u64::from(*ms));
+                // the line makes up for a millisecond at once, which a fluid cannot
+                while self.leaves(self.now)? {}
+                self.begin_anew();
+            }
+        }
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3_000))]
+    #[test]
+    fn every_leaf_has_what_the_fluid_has(case in case()) {
+        let mut world = World::of(spec(&case));
+        for step in &case.steps {
+            world.step(step)?;
+        }
+    }
+}
+
+/// Half of the weight is one leaf's: it has every other frame, however many begin with it and have
+/// no more than that one.
+#[test]
+#[ignore = "does not hold: it waits for all of them, because time does not move on for the last \
+            frame of one that leaves"]
+fn one_of_great_weight_does_not_wait_for_all_who_have_a_frame() {
+    const MANY: u32 = 200;
+    let leaf = |number: u32, weight| NodeSpec { weight, ..NodeSpec::new(number, 0, true) };
+    let mut nodes = vec![leaf(1, u64::from(MANY))];
+    nodes.extend((2..2 + MANY).map(|number| leaf(number, 1)));
+    let rate = Rate::from_bps(10_000_000);
+    let mut world = World::of(Spec { rate, link: Link::default(), nodes, cares: vec![] });
+    (0..600).for_each(|_| world.comes(1, 1_000));
+    for _ in 0..10 {
+        world.leaves(Instant::MAX).expect("a frame");
+    }
+    (2..2 + MANY as usize).for_each(|leaf| world.comes(leaf, 1_000));
+    let is_its = |world: &mut World| {
+        world.now = world.tree.next_at().expect("a frame");
+        world.tree.pop(world.now).expect("a frame").label.leaf == 1
+    };
+    let had = (0..100).filter(|_| is_its(&mut world)).count();
+    assert!(had > 45, "{had} of a hundred frames");
+}
