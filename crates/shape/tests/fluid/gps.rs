@@ -55,8 +55,10 @@ impl Fluid {
             for (number, rate) in rates.into_iter().enumerate() {
                 let node = &mut self.nodes[number];
                 node.served += rate * span;
-                node.queue =
-                    if node.queue - rate * span < DRY { 0.0 } else { node.queue - rate * span };
+                node.queue -= rate * span;
+                if node.queue < DRY {
+                    node.queue = 0.0;
+                }
             }
             self.now = if next < until - self.now { self.now + span } else { until };
         }

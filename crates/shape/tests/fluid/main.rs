@@ -1,4 +1,4 @@
-//! The scheduler against a fluid, frame by frame: bursts that come, a line that changes, a clock
+//! The scheduler against a fluid, frame by frame: bursts that come, a line that rises, a clock
 //! that jumps, frames of 60 to 9 000 bytes. What each leaf has sent differs from the fluid by what
 //! the order may cost, at each moment.
 
@@ -102,7 +102,6 @@ fn case() -> impl Strategy<Value = Case> {
 fn spec(case: &Case) -> Spec {
     let mut nodes: Vec<NodeSpec> = Vec::new();
     let mut inner = vec![0usize];
-    let mut rates = vec![case.line];
     let mut left = vec![case.line];
     for (told, number) in case.nodes.iter().zip(1usize..) {
         let parent = inner[told.parent.index(inner.len())];
@@ -112,7 +111,6 @@ fn spec(case: &Case) -> Spec {
         }
         left[parent] -= rate;
         left.push(rate);
-        rates.push(rate);
         let mut node = NodeSpec::new(number as u32, parent as u32, true);
         (node.weight, node.rate) = (told.weight, Rate::from_bps(rate));
         if parent != 0 {
@@ -141,8 +139,6 @@ struct World {
     /// Frames that have left since fluid and tree were made equal.
     left: u32,
     fluid: Fluid,
-    /// The largest difference seen, as a part of what it may be.
-    worst: f64,
 }
 
 impl World {
@@ -163,7 +159,6 @@ impl World {
             sent: vec![0.0; count],
             left: 0,
             fluid: Fluid::new(vec![Node::default()], 0.0, 0.0),
-            worst: 0.0,
             spec,
         };
         world.begin_anew();
@@ -241,7 +236,6 @@ impl World {
         for (number, slack) in self.slack().into_iter().enumerate().skip(1) {
             let off = self.sent[number] - self.fluid.served(number);
             let most = 2.0 * slack + 1.0;
-            self.worst = self.worst.max(off.abs() / most);
             prop_assert!(
                 off.abs() <= most,
                 "node {number} has sent {} bits, the fluid {:.0} (slack {most}), at {}",

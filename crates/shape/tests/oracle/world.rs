@@ -353,7 +353,7 @@ impl World {
             }
         };
         let wants: Vec<f64> = (0..self.demands.len()).map(want).collect();
-        let ceilings: Vec<f64> = self.spec.nodes.iter().map(|n| n.ceil.bps() as f64).collect();
+        let ceilings = self.ceilings();
         let mut solution = solve(&self.spec, &wants, &ceilings);
         // nodes at their ceilings may be some frames off, which others get or lack: those have the
         // right to what is left
@@ -370,6 +370,10 @@ impl World {
             }
         }
         (solution, at_ceiling)
+    }
+
+    fn ceilings(&self) -> Vec<f64> {
+        self.spec.nodes.iter().map(|node| node.ceil.bps() as f64).collect()
     }
 
     /// Bits of the largest frame of each node's leaves.
@@ -435,7 +439,7 @@ impl World {
             Demand::Nothing => 0.0,
         };
         let wants: Vec<f64> = self.demands.iter().map(want).collect();
-        let ceilings: Vec<f64> = self.spec.nodes.iter().map(|n| n.ceil.bps() as f64).collect();
+        let ceilings = self.ceilings();
         let solution = solve(&self.spec, &wants, &ceilings);
         let largest = self.largest();
         let leaves = self.spec.nodes.iter().filter(|node| node.is_leaf);
