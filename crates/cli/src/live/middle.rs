@@ -392,18 +392,17 @@ impl Start {
 
 impl Drop for Joined<'_> {
     fn drop(&mut self) {
+        let Some(child) = &self.daemon else {
+            let _ = self.world.box_.ip("link del br0");
+            return;
+        };
+        // asked first, so that it can put things back
+        family::signal("-TERM", &[child.id()]);
+        family::signal("-CONT", &[child.id()]);
+        self.ends_within(Span::from_secs(3));
         if let Some(mut child) = self.daemon.take() {
-            // asked first, so that it can put things back
-            family::signal("-TERM", &[child.id()]);
-            family::signal("-CONT", &[child.id()]);
-            let end = clock::now() + Span::from_secs(3);
-            while matches!(child.try_wait(), Ok(None)) && clock::now() < end {
-                clock::sleep(ASK_AGAIN);
-            }
             let _ = child.kill();
             let _ = child.wait();
-        } else {
-            let _ = self.world.box_.ip("link del br0");
         }
     }
 }

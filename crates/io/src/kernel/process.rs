@@ -85,25 +85,26 @@ pub(crate) fn keep_memory() -> io::Result<()> {
     checked(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }).map(drop)
 }
 
-/// Bytes that the C library keeps at hand in each of its two places, from the start on.
-const AT_HAND: libc::c_int = 8 << 20;
-/// Pieces of so many bytes and more go back to the kernel as soon as they are free.
-const LARGE: libc::c_int = 1 << 20;
-
 /// Has the C library give large pieces of memory back to the kernel as soon as they are free, and
 /// serve all threads from two places instead of eight for each CPU, each of which keeps what it
 /// once had. What is usual comes from what these have at hand: were it asked for and given back
 /// time and again, a piece that stays would now and then lie above a gap, and the process grow.
 pub(crate) fn level_memory() {
     #[cfg(target_env = "gnu")]
-    for (setting, value) in [
-        (libc::M_MMAP_THRESHOLD, LARGE),
-        (libc::M_TOP_PAD, AT_HAND),
-        (libc::M_TRIM_THRESHOLD, 2 * AT_HAND),
-        (libc::M_ARENA_MAX, 2),
-    ] {
-        // SAFETY: takes numbers; where it fails, memory is used as usual.
-        unsafe { libc::mallopt(setting, value) };
+    {
+        /// Bytes at hand in each of the two places, from the start on.
+        const AT_HAND: libc::c_int = 8 << 20;
+        /// Pieces of so many bytes and more go back as soon as they are free.
+        const LARGE: libc::c_int = 1 << 20;
+        for (setting, value) in [
+            (libc::M_MMAP_THRESHOLD, LARGE),
+            (libc::M_TOP_PAD, AT_HAND),
+            (libc::M_TRIM_THRESHOLD, 2 * AT_HAND),
+            (libc::M_ARENA_MAX, 2),
+        ] {
+            // SAFETY: takes numbers; where it fails, memory is used as usual.
+            unsafe { libc::mallopt(setting, value) };
+        }
     }
 }
 
