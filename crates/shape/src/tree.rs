@@ -396,10 +396,11 @@ impl Tree {
         while number != LINK {
             let node = &mut self.nodes[number as usize];
             let mut stays = !is_empty;
+            let parent = &mut self.interiors[node.parent as usize];
             if node.has_clock() {
+                parent.clocks_go_on(now, node, &mut self.clocks.dues[number as usize], bytes);
                 stays = self.clocks.sent(now, number, node, bytes, stays);
             }
-            let parent = &mut self.interiors[node.parent as usize];
             parent.sent(number, node, bytes, stays);
             is_empty = !parent.is_active();
             number = node.parent;

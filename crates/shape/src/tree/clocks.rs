@@ -43,10 +43,7 @@ impl Clocks {
         bytes: u64,
         stays: bool,
     ) -> bool {
-        if node.share.flags.has(Flags::OWED) {
-            self.dues[number as usize].sent(now, bytes);
-        }
-        if !node.share.flags.has(Flags::CEILING) {
+        if !node.has_ceiling() {
             return stays;
         }
         let (ceiling, clock) = &mut self.ceilings[number as usize];

@@ -84,20 +84,23 @@ impl Interior {
     pub(crate) fn wake(&mut self, now: Instant, number: u32, nodes: &mut [Node], dues: &mut [Due]) {
         if let Some(alone) = self.alone() {
             self.is_joined(alone, &mut nodes[alone as usize]);
+            if let Some(owed) = &self.owed {
+                owed.is_joined(now, &mut dues[alone as usize]);
+            }
         }
         let node = &mut nodes[number as usize];
         let share = &mut node.share;
         debug_assert!(!share.flags.has(Flags::ACTIVE), "a child that is awake was woken");
         if before(share.s, self.v) {
             share.s = self.v;
-        } else if self.count > 0 && !share.flags.has(Flags::OWED) {
+        } else if self.count > 0 {
             // what it had in advance when it left counts again
             self.moves_on_by(ahead(share, self.v));
         }
         share.flags.set(Flags::ACTIVE);
         self.active_weight += share.weight;
         self.per_byte = 0;
-        if share.flags.has(Flags::OWED)
+        if share.flags.has(Flags::CLOCKS)
             && let Some(owed) = &mut self.owed
         {
             owed.wake(now, number, node, &mut dues[number as usize]);
@@ -218,10 +221,17 @@ impl Interior {
         Some(number)
     }
 
+    /// The clock of a child goes on by a frame of `bytes`, and what clocks may take is counted.
+    pub(crate) fn clocks_go_on(&mut self, now: Instant, node: &Node, due: &mut Due, bytes: u64) {
+        if let Some(owed) = &mut self.owed {
+            owed.sent(now, node, due, bytes);
+        }
+    }
+
     /// A frame of `bytes` of the child that was next has been sent; `stays`: it can send more now.
     #[inline]
     pub(crate) fn sent(&mut self, number: u32, node: &mut Node, bytes: u64, stays: bool) {
-        let on_the_line = u32::try_from(bytes).unwrap_or(u32::MAX) & !ALONE;
+        let mut on_the_line = u32::try_from(bytes).unwrap_or(u32::MAX) & !ALONE;
         if self.alone().is_some() {
             let gone = u64::from(self.count & !ALONE);
             self.v = self.v.wrapping_add(gone.wrapping_mul(self.per_byte));
@@ -241,24 +251,32 @@ impl Interior {
             self.count -= 1;
             self.leaves(&node.share);
         }
+        if node.share.flags.has(Flags::IS_DUE) {
+            on_the_line = self.counts(&mut node.share, bytes);
+        }
         let share = &mut node.share;
-        share.s = share.s.wrapping_add(bytes.wrapping_mul(share.per_byte));
-        if share.flags.has(Flags::IS_DUE) {
-            share.flags.clear(Flags::IS_DUE);
-            // what a guarantee took is not what weights share: time stands still for it, and what
-            // it gave is not held against the child for long
-            let most = self.v.wrapping_add(2 * FRAME * share.per_byte);
-            if before(most, share.s) {
-                share.s = most;
-            }
-        } else if stays {
+        share.s = share.s.wrapping_add(u64::from(on_the_line).wrapping_mul(share.per_byte));
+        if stays {
             self.moves_on_by(on_the_line.cast_signed());
-        }
-        if !stays {
+            if !node.share.flags.has(Flags::LISTED) {
+                self.calendar(node.share.group).note(number, node);
+            }
+        } else {
             self.sleeps(node);
-        } else if !node.share.flags.has(Flags::LISTED) {
-            self.calendar(node.share.group).note(number, node);
         }
+    }
+
+    /// How many of the bytes that a guarantee took count as the child's part by weight: never so
+    /// many that the child would be held back for long.
+    #[inline(never)]
+    fn counts(&self, share: &mut Share, bytes: u64) -> u32 {
+        share.flags.clear(Flags::IS_DUE);
+        let most = self.v.wrapping_add(bytes.max(2 * FRAME).wrapping_mul(share.per_byte));
+        if before(most, share.s) {
+            return 0;
+        }
+        let room = most.wrapping_sub(share.s) / share.per_byte.max(1);
+        u32::try_from(room.min(bytes)).unwrap_or(u32::MAX) & !ALONE
     }
 
     /// A child is about to leave those that compete, its last frame not yet accounted for: time
@@ -266,10 +284,7 @@ impl Interior {
     /// lacked is the others'.
     #[inline]
     fn leaves(&mut self, share: &Share) {
-        // what a guarantee took has not moved time
-        if !share.flags.has(Flags::OWED) || before(share.s, self.v) {
-            self.moves_on_by(ahead(share, self.v).wrapping_neg());
-        }
+        self.moves_on_by(ahead(share, self.v).wrapping_neg());
     }
 
     /// A child has nothing more to send.
@@ -279,6 +294,11 @@ impl Interior {
         share.flags.clear(Flags::ACTIVE);
         self.active_weight -= share.weight;
         self.per_byte = 0;
+        if share.flags.has(Flags::CLOCKS)
+            && let Some(owed) = &mut self.owed
+        {
+            owed.sleeps(node);
+        }
     }
 
     /// The frame that was on the line has gone, and what was taken in advance is paid for first.

@@ -20,13 +20,13 @@ pub(crate) struct Child {
 }
 
 /// A node for these children, and what it knows of each: its share, and the clock of its guarantee.
-/// `rate` is what the node itself is guaranteed.
-pub(crate) fn sorted(children: &[Child], rate: Rate) -> (Interior, Vec<(Share, Due)>) {
+pub(crate) fn sorted(children: &[Child]) -> (Interior, Vec<(Share, Due)>) {
     let total = children.iter().map(|c| c.weight).fold(0, u64::saturating_add).max(1);
-    let needs_clock = above_their_weight(children, rate);
+    let need_clocks = need_clocks(children);
     let mut kinds: Vec<(u16, u8, u64)> = Vec::new();
     let mut shares = Vec::with_capacity(children.len());
-    for (child, needs_clock) in children.iter().zip(needs_clock) {
+    for child in children {
+        let needs_clock = need_clocks && child.rate > Rate::ZERO;
         let weight = child.weight.max(total >> LEAST_PART).max(1);
         let per_byte = u64::try_from((u128::from(total) << UNIT) / u128::from(weight));
         let per_byte = per_byte.unwrap_or(u64::MAX).max(1);
@@ -36,6 +36,9 @@ pub(crate) fn sorted(children: &[Child], rate: Rate) -> (Interior, Vec<(Share, D
             None => kinds.push((group, child.priority, per_byte)),
         }
         let mut share = Share { per_byte, weight, group, ..Share::default() };
+        if need_clocks {
+            share.flags.set(Flags::CLOCKS);
+        }
         if needs_clock {
             share.flags.set(Flags::OWED);
         }
@@ -49,31 +52,18 @@ pub(crate) fn sorted(children: &[Child], rate: Rate) -> (Interior, Vec<(Share, D
     (Interior::new(kinds.collect(), owed, total), shares)
 }
 
-/// Which children's guarantees their weights would not keep if all wanted all: those that are above
-/// the level at which the others share what the guarantees leave.
-fn above_their_weight(children: &[Child], rate: Rate) -> Vec<bool> {
-    let mut order: Vec<usize> = (0..children.len()).collect();
-    let wide = |n: u64| u128::from(n);
-    order.sort_by(|&a, &b| {
-        let (a, b) = (&children[a], &children[b]);
-        let (of_a, of_b) =
-            (wide(a.rate.bps()) * wide(b.weight), wide(b.rate.bps()) * wide(a.weight));
-        of_b.cmp(&of_a)
-    });
-    let mut left = wide(rate.bps());
-    let mut weights: u128 = children.iter().map(|c| wide(c.weight)).sum();
-    let mut above = vec![false; children.len()];
-    for at in order {
-        let (rate, weight) = (wide(children[at].rate.bps()), wide(children[at].weight));
+/// Whether weights alone would not keep the guarantees, whatever the node has: they do where nobody
+/// is guaranteed anything, and where everyone is, in proportion to the weights.
+fn need_clocks(children: &[Child]) -> bool {
+    let part = |c: &Child| (u128::from(c.rate.bps()), u128::from(c.weight));
+    let Some(first) = children.iter().find(|c| c.rate > Rate::ZERO).map(part) else {
+        return false;
+    };
+    children.iter().map(part).any(|child| {
+        let (here, there) = (child.0 * first.1, first.0 * child.1);
         // a part in a thousand is what rounding may cost
-        if rate * weights <= weight * left + weight * left / 1_000 {
-            break;
-        }
-        above[at] = true;
-        left = left.saturating_sub(rate);
-        weights -= weight;
-    }
-    above
+        here.abs_diff(there) > there / 1_000
+    })
 }
 
 /// Which of four kinds per doubling a weight is of: who should finish first is then right to a

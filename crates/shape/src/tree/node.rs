@@ -74,6 +74,9 @@ impl Flags {
     /// It is served because its guarantee is due.
     pub(crate) const IS_DUE: u8 = 64;
 
+    /// It or a sibling has a guarantee with a clock.
+    pub(crate) const CLOCKS: u8 = 128;
+
     /// Those that do not depend on the siblings.
     pub(crate) const fn of_its_own(self) -> u8 {
         self.0 & (Flags::CEILING | Flags::HELD)
@@ -116,10 +119,10 @@ impl Node {
         self.share.flags.has(Flags::CEILING)
     }
 
-    /// Whether it has a clock: of a ceiling, or of a guarantee.
+    /// Whether it has a ceiling, or it or a sibling has a guarantee with a clock.
     #[inline]
     pub(crate) const fn has_clock(&self) -> bool {
-        self.share.flags.has(Flags::CEILING | Flags::OWED)
+        self.share.flags.has(Flags::CEILING | Flags::CLOCKS)
     }
 
     /// Whether one more frame is too many.

@@ -1,36 +1,57 @@
-//! Guarantees that weights alone would not keep: each such child has a clock in real time, and when
-//! that is due the child goes before all others. Of those that are due the one goes first whose
-//! frame should be gone first, so that one with a high rate need not wait for all that have low
-//! ones and are due since earlier.
+//! Guarantees that weights alone would not keep: each such child has a clock, and when that is due
+//! the child goes before all others. Of those that are due the one goes first whose frame should be
+//! gone first, so that one with a high rate need not wait for all that have low ones and are due
+//! since earlier.
+//!
+//! The clocks of a node's children follow a time of the node's own. That goes as real time does
+//! while the node has what its children are promised. Where it has less, for whatever reason, the
+//! first of those that are due comes late; from some frames on the node's time waits for it, and so
+//! all guarantees are scaled alike. What was missing then is not made up for later.
+//!
+//! While a child without a guarantee wants something too, clocks take 99 % at most.
 
 use weir_units::{Instant, Rate};
 
-use super::heap::{Entry, Heap};
+use super::heap::{Entry, Heap, before};
 use super::node::{Flags, Node};
 
-/// Real time of guarantees, in parts of a nanosecond.
+/// The time of guarantees, in parts of a nanosecond.
 const PARTS: u64 = 16;
 /// Bits behind the point of the time that a byte takes.
 const FRACTION: u32 = 16;
 /// Bytes of the frame by which it is decided who should finish first.
 const FRAME: u64 = 1_536;
+/// Full frames that a child may have had in advance, or one frame of its own.
+const AHEAD: u64 = 1;
+/// Frames, the largest of its node, that a child is late when time begins to wait for it.
+const LATE: u64 = 2;
+/// Bytes that clocks may take for one that goes by weight, while a child has no guarantee.
+const BY_CLOCK: u64 = 99;
 
 /// The clock of one guarantee.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Due {
-    /// When the guarantee is due, in sixteenths of a nanosecond.
+    /// When the guarantee is due, in sixteenths of a nanosecond of the parent's time.
     at: u64,
     /// Sixteenths of a nanosecond per byte, 16 bits behind the point.
     per_byte: u64,
 }
 
-/// The children of one node that have such a clock.
+/// The children of one node that have such a clock, and its time.
 #[derive(Debug)]
 pub(crate) struct Owed {
     /// Those that are not due yet, by when they are.
     coming: Heap,
     /// Those that are, by when their frame should be gone.
     due: Heap,
+    /// How far the node's time is behind real time.
+    behind: u64,
+    /// Bytes of guarantees for which nothing went by weight yet.
+    by_clock: u64,
+    /// The largest frame that any child has sent: while it is on the line, others come late.
+    largest: u64,
+    /// Children without a guarantee that have something to send.
+    others: u32,
 }
 
 impl Due {
@@ -40,17 +61,29 @@ impl Due {
         Due { at: 0, per_byte }
     }
 
-    /// The child has sent; its clock goes on, but never far from the present.
-    pub(crate) fn sent(&mut self, now: Instant, bytes: u64) {
-        let now = parts(now);
-        let frames = 2 * self.time_for(FRAME);
-        let at = self.at.max(now.saturating_sub(frames)).saturating_add(self.time_for(bytes));
-        self.at = at.min(now.saturating_add(frames));
+    /// The child has sent; its clock goes on, but never far beyond the present. Returns how many of
+    /// the bytes were more than its guarantee.
+    fn sent(&mut self, time: u64, bytes: u64) -> u64 {
+        let most = time.wrapping_add(self.time_for(bytes.max(AHEAD * FRAME)));
+        self.at = self.at.wrapping_add(self.time_for(bytes));
+        if !before(most, self.at) {
+            return 0;
+        }
+        let more = u128::from(self.at.wrapping_sub(most)) << FRACTION;
+        self.at = most;
+        u64::try_from(more / u128::from(self.per_byte.max(1))).unwrap_or(bytes).min(bytes)
+    }
+
+    /// What it missed is forgotten.
+    fn begins(&mut self, time: u64) {
+        if before(self.at, time) {
+            self.at = time;
+        }
     }
 
     /// When a frame should be gone that starts when the guarantee is due.
     fn end(&self) -> u64 {
-        self.at.saturating_add(self.time_for(FRAME))
+        self.at.wrapping_add(self.time_for(FRAME))
     }
 
     fn time_for(&self, bytes: u64) -> u64 {
@@ -60,39 +93,81 @@ impl Due {
 
 impl Owed {
     pub(crate) fn with_capacity(children: usize) -> Owed {
-        Owed { coming: Heap::with_capacity(children), due: Heap::with_capacity(children) }
+        Owed {
+            coming: Heap::with_capacity(children),
+            due: Heap::with_capacity(children),
+            behind: 0,
+            by_clock: 0,
+            largest: FRAME,
+            others: 0,
+        }
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.coming.bytes() + self.due.bytes()
+        size_of::<Owed>() + self.coming.bytes() + self.due.bytes()
+    }
+
+    /// What time it is for the clocks.
+    pub(crate) fn time(&self, now: Instant) -> u64 {
+        now.ns().wrapping_mul(PARTS).wrapping_sub(self.behind)
     }
 
     /// A child has something to send.
     pub(crate) fn wake(&mut self, now: Instant, number: u32, node: &mut Node, due: &mut Due) {
-        due.at = due.at.max(parts(now));
+        if !node.share.flags.has(Flags::OWED) {
+            self.others += 1;
+            return;
+        }
+        due.begins(self.time(now));
         if !node.share.flags.has(Flags::LISTED_OWED) {
             node.share.flags.set(Flags::LISTED_OWED);
             self.coming.push(Entry { key: due.at, node: number });
         }
     }
 
+    /// A child has nothing more to send.
+    pub(crate) fn sleeps(&mut self, node: &Node) {
+        if !node.share.flags.has(Flags::OWED) {
+            self.others -= 1;
+        }
+    }
+
+    /// A child was served.
+    pub(crate) fn sent(&mut self, now: Instant, node: &Node, due: &mut Due, bytes: u64) {
+        self.largest = self.largest.max(bytes);
+        let is_owed = node.share.flags.has(Flags::OWED);
+        let by_weight = if is_owed { due.sent(self.time(now), bytes) } else { bytes };
+        self.by_clock = if self.others == 0 {
+            0
+        } else {
+            (self.by_clock + bytes - by_weight).saturating_sub(BY_CLOCK * by_weight)
+        };
+    }
+
+    /// A child that was alone gets company.
+    pub(crate) fn is_joined(&self, now: Instant, due: &mut Due) {
+        due.begins(self.time(now));
+    }
+
     /// The child whose guarantee is due. Entries are put right when they come to the top.
     #[inline(never)]
     pub(crate) fn due(&mut self, now: Instant, nodes: &mut [Node], dues: &[Due]) -> Option<u32> {
-        let now = parts(now);
-        self.have_come(now, nodes, dues);
+        let time = self.time(now);
+        self.have_come(time, nodes, dues);
         while let Some(first) = self.due.first() {
             let flags = &mut nodes[first.node as usize].share.flags;
             let due = &dues[first.node as usize];
             if !flags.has(Flags::ACTIVE) {
                 self.due.pop();
                 flags.clear(Flags::LISTED_OWED);
-            } else if due.at > now {
+            } else if before(time, due.at) {
                 // it has sent since
                 self.due.pop();
                 self.coming.push(Entry { key: due.at, node: first.node });
             } else if due.end() == first.key {
-                return Some(first.node);
+                self.waits_for(due, time);
+                let is_enough = self.others > 0 && self.by_clock >= BY_CLOCK * FRAME;
+                return (!is_enough).then_some(first.node);
             } else {
                 self.due.put_back(due.end());
             }
@@ -100,15 +175,23 @@ impl Owed {
         None
     }
 
+    /// The first of all that are due is never later than [`LATE`].
+    fn waits_for(&mut self, due: &Due, time: u64) {
+        let latest = due.at.wrapping_add(due.time_for(LATE * self.largest));
+        if before(latest, time) {
+            self.behind = self.behind.wrapping_add(time.wrapping_sub(latest));
+        }
+    }
+
     /// Whoever is due by now is among those that are.
-    fn have_come(&mut self, now: u64, nodes: &mut [Node], dues: &[Due]) {
-        while let Some(first) = self.coming.first().filter(|first| first.key <= now) {
+    fn have_come(&mut self, time: u64, nodes: &mut [Node], dues: &[Due]) {
+        while let Some(first) = self.coming.first().filter(|first| !before(time, first.key)) {
             let flags = &mut nodes[first.node as usize].share.flags;
             let due = &dues[first.node as usize];
             if !flags.has(Flags::ACTIVE) {
                 self.coming.pop();
                 flags.clear(Flags::LISTED_OWED);
-            } else if due.at > now {
+            } else if before(time, due.at) {
                 self.coming.put_back(due.at);
             } else {
                 self.coming.pop();
@@ -116,8 +199,4 @@ impl Owed {
             }
         }
     }
-}
-
-fn parts(now: Instant) -> u64 {
-    now.ns().wrapping_mul(PARTS)
 }

@@ -77,6 +77,11 @@ impl Fluid {
         for parent in 0..self.nodes.len() {
             let mut wanting: Vec<usize> =
                 self.children[parent].iter().copied().filter(|&n| wants[n]).collect();
+            // guarantees that do not fit are scaled alike; a hundredth is left to those without
+            let given: f64 = wanting.iter().map(|&n| self.nodes[n].guarantee).sum();
+            let has_others = wanting.iter().any(|&n| self.nodes[n].guarantee == 0.0);
+            let room = rates[parent] * if has_others { 0.99 } else { 1.0 };
+            let scale = if given > room { room / given } else { 1.0 };
             // whose guarantee is most for its weight gets that first, if its weight gives less
             let by_weight = |n: &usize| self.nodes[*n].guarantee / self.nodes[*n].weight;
             wanting.sort_unstable_by(|a, b| by_weight(b).total_cmp(&by_weight(a)));
@@ -84,7 +89,7 @@ impl Fluid {
             let mut weights: f64 = wanting.iter().map(|&n| self.nodes[n].weight).sum();
             for number in wanting {
                 let Node { weight, guarantee, .. } = self.nodes[number];
-                rates[number] = guarantee.max(left * weight / weights).min(left);
+                rates[number] = (guarantee * scale).max(left * weight / weights).min(left);
                 left -= rates[number];
                 weights -= weight;
             }
@@ -109,5 +114,15 @@ mod tests {
         fluid.goes_on(4.0);
         let served = [1, 2, 3].map(|n| fluid.served(n).round());
         assert_eq!(served, [200.0, 125.0, 75.0]);
+    }
+
+    #[test]
+    fn guarantees_that_do_not_fit_are_scaled_and_leave_a_hundredth() {
+        let node = |guarantee| Node { weight: 1.0, guarantee, queue: 1e9, ..Node::default() };
+        let nodes = vec![Node::default(), node(150.0), node(48.0), node(0.0)];
+        let mut fluid = Fluid::new(nodes, 100.0, 0.0);
+        fluid.goes_on(10.0);
+        let served = [1, 2, 3].map(|n| fluid.served(n).round());
+        assert_eq!(served, [750.0, 240.0, 10.0]);
     }
 }

@@ -97,10 +97,14 @@ impl Case {
             let parent = told.parent;
             let ceil = if told.ceil == 0 { 1_000_000 } else { told.ceil };
             let ceil = (ceilings[parent] * ceil / 1_000_000).max(LEAST_RATE).min(ceilings[parent]);
-            let rate = (rates[parent] * told.rate / 1_000_000).min(left[parent]).min(ceil);
+            let mut rate = (rates[parent] * told.rate / 1_000_000).min(ceil);
+            if !self.seed.is_multiple_of(3) {
+                // in the others a node promises more than it has
+                rate = rate.min(left[parent]);
+            }
             // the clocks of guarantees and ceilings end at 8 bit/s, which nobody asks for
             let rate = if rate < LEAST_RATE { 0 } else { rate };
-            left[parent] -= rate;
+            left[parent] = left[parent].saturating_sub(rate);
             (rates[number], left[number], ceilings[number]) = (rate, rate, ceil);
             let mut node = NodeSpec::new(number as u32, parent as u32, is_leaf[number]);
             node.weight = told.weight;

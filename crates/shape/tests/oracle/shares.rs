@@ -3,7 +3,7 @@
 //! who gets nothing would pass.
 
 use proptest::prelude::*;
-use weir_units::Rate;
+use weir_units::{Bytes, Rate};
 
 use crate::case::{Case, EVERYTHING, Parts, Plan, case, plan};
 use crate::dice::Dice;
@@ -20,9 +20,14 @@ const WINDOWS: u64 = 4;
 /// Frames of each leaf, on the mean, that a large tree is given for its one window.
 const MEAN_FRAMES: u64 = 300;
 
+/// Frames of the line after which the guarantees of a node that promised a little more than it has
+/// are late, and scaled.
+const LATE: u64 = 20_000;
+
 /// Frames that are lost at the start.
 fn settle(world: &mut World, most: u64) {
-    let window = world.window(FRAMES / 4);
+    let late = world.spec.rate.time_for(Bytes::new(LATE * 1_538));
+    let window = world.window(FRAMES / 4).max(late);
     world.run(world.now + window, most, |_, _| {});
 }
 

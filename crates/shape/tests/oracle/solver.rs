@@ -1,6 +1,7 @@
 //! What each node gets, exactly: demands go up capped by ceilings, grants come down. A child gets
 //! `min(want, max(min(guarantee, want), weight x level))` for the one level at which the sum is
-//! what there is.
+//! what there is. Guarantees that do not fit are scaled alike until they do, beside what children
+//! without one want, up to a hundredth of what there is.
 
 use weir_shape::tree::Spec;
 
@@ -36,21 +37,32 @@ pub(crate) fn solve(spec: &Spec, wants: &[f64], ceilings: &[f64]) -> Vec<f64> {
 }
 
 fn share(spec: &Spec, children: &[usize], there: f64, want: &[f64], grant: &mut [f64]) {
-    let floor = |number: usize| want[number].min(spec.nodes[number - 1].rate.bps() as f64);
-    let floors: f64 = children.iter().map(|&child| floor(child)).sum();
-    let scale = if floors > there { there / floors } else { 1.0 };
+    let told = |number: usize| &spec.nodes[number - 1];
+    let guarantee = |number: usize| told(number).rate.bps() as f64;
+    let others = children.iter().filter(|&&child| guarantee(child) == 0.0);
+    let left = others.map(|&child| want[child]).sum::<f64>().min(there / 100.0);
+    let floor = |number: usize, scale: f64| want[number].min(guarantee(number) * scale);
+    let scale = level(children, there - left, 1.0, floor);
     let get = |number: usize, level: f64| {
-        let by_weight = spec.nodes[number - 1].weight as f64 * level;
-        want[number].min(by_weight.max(floor(number) * scale))
+        want[number].min(floor(number, scale).max(told(number).weight as f64 * level))
     };
     // no level is above what there is: a weight is at least 1
-    let (mut low, mut high) = (0.0, there);
+    let level = level(children, there, there, get);
+    for &child in children {
+        grant[child] = get(child, level);
+    }
+}
+
+/// The level, up to `most`, at which what the children get is what there is.
+fn level(children: &[usize], there: f64, most: f64, get: impl Fn(usize, f64) -> f64) -> f64 {
+    let sum = |level: f64| children.iter().map(|&child| get(child, level)).sum::<f64>();
+    if sum(most) <= there {
+        return most;
+    }
+    let (mut low, mut high) = (0.0, most);
     for _ in 0..100 {
         let level = (low + high) / 2.0;
-        let sum: f64 = children.iter().map(|&child| get(child, level)).sum();
-        if sum > there { high = level } else { low = level }
+        if sum(level) > there { high = level } else { low = level }
     }
-    for &child in children {
-        grant[child] = get(child, high);
-    }
+    high
 }
