@@ -150,12 +150,11 @@ impl Turn<'_> {
             Net::V6 => most.saturating_sub(20),
             _ => most,
         };
-        let asked = opening.mss.unwrap_or(0);
         if most != 0 && edit::clamp_mss(self.bytes, self.headers, most) {
             self.counters.clamped += 1;
             return most;
         }
-        asked
+        window::segment_size(opening.mss, self.headers.net)
     }
 
     /// Where a turn takes long, the answer to a SYN waits a part of it: from the round trip that

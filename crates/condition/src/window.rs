@@ -2,7 +2,7 @@
 //! more, so that the leaf has something to send, in whole segments. What a sender was once told
 //! that it may send, it may send: the right edge never moves back.
 
-use weir_packet::{Headers, edit};
+use weir_packet::{Headers, Net, edit};
 
 use crate::connection::{Half, NO_SCALE};
 use crate::segment::{Segment, is_after};
@@ -13,8 +13,9 @@ const HEADERS: u64 = 40;
 const SLACK: u64 = 2;
 /// Microseconds that a retransmission timer waits beyond the round trip, at the least.
 const PATIENCE: u32 = 200_000;
-/// A segment where nobody said how large (RFC 9293, section 3.7.1).
+/// A segment where nobody said how large (RFC 9293, section 3.7.1), over IPv4 and over IPv6.
 const USUAL_MSS: u16 = 536;
+const USUAL_MSS_V6: u16 = 1_220;
 /// None is smaller, whatever somebody says: every host takes a packet of 68 bytes (RFC 791).
 const SMALLEST_MSS: u16 = 28;
 
@@ -23,13 +24,22 @@ const SMALLEST_MSS: u16 = 28;
 /// segments take longer: by no more than what the leaf carries in two of the last round trips and
 /// the time that any host waits beyond what it has seen.
 pub(crate) fn target(rate: u64, shortest: u32, last: u32, mss: u16, least: u8) -> u32 {
-    let mss = u64::from(if mss == 0 { USUAL_MSS } else { mss.max(SMALLEST_MSS) });
+    let mss = u64::from(mss.max(SMALLEST_MSS));
     let carried = |time: u32| rate.saturating_mul(u64::from(time)) / 8_000_000;
     let sent = mss + HEADERS;
     let wanted = (carried(shortest).div_ceil(sent) + SLACK).max(u64::from(least));
     let learnt = (carried(last.saturating_mul(2).saturating_add(PATIENCE)) / sent).max(SLACK);
     let segments = wanted.min(learnt);
     u32::try_from(segments * mss).unwrap_or(1 << 30).min(1 << 30)
+}
+
+/// How large the segments may be that a host takes, from what it said in its SYN.
+pub(crate) fn segment_size(said: Option<u16>, net: Net) -> u16 {
+    match (said, net) {
+        (Some(mss @ 1..), _) => mss,
+        (_, Net::V6) => USUAL_MSS_V6,
+        _ => USUAL_MSS,
+    }
 }
 
 /// Sizes the window of an acknowledgement for the data of `half`; returns whether it was changed.
@@ -92,8 +102,12 @@ mod tests {
 
     #[test]
     fn segments_nobody_named_and_tiny_ones_have_a_size() {
-        assert_eq!(target(1_000, 0, 0, 0, 0), 2 * 536);
-        assert_eq!(target(1_000, 0, 0, 1, 0), 2 * 28);
+        for said in [None, Some(0)] {
+            assert_eq!(segment_size(said, Net::V4), 536);
+            assert_eq!(segment_size(said, Net::V6), 1_220);
+        }
+        assert_eq!(segment_size(Some(1_000), Net::V6), 1_000);
+        assert_eq!([0, 1].map(|mss| target(1_000, 0, 0, mss, 0)), [2 * 28; 2]);
     }
 
     #[test]
