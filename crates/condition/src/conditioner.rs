@@ -32,7 +32,8 @@ pub struct Counters {
     pub clamped: u64,
     /// Segments of connections whose beginning was not seen, let through as they are.
     pub unknown: u64,
-    /// Segments of connections that said something malformed, let through as they are.
+    /// Segments that are signed, or of connections that are or that said something malformed, let
+    /// through as they are.
     pub left_alone: u64,
     /// Segments that found no place among those that wait, and passed at once.
     pub no_room: u64,
@@ -117,7 +118,7 @@ impl Conditioner {
             return Fate::Pass;
         };
         let at = micros(now);
-        let turn = Turn {
+        let mut turn = Turn {
             at,
             now,
             side: label.side as usize,
@@ -131,6 +132,9 @@ impl Conditioner {
             holds: &mut memory.holds,
             counters: &mut self.counters,
         };
+        if turn.segment.says_more && turn.is_signed() {
+            return turn.stays_as_it_is();
+        }
         turn.take(waiting)
     }
 

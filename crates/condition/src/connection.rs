@@ -29,7 +29,7 @@ pub(crate) enum State {
     Opening,
     /// Both.
     Open,
-    /// It said something that cannot be read: it is left alone.
+    /// It is signed, or said something that cannot be read: it is left alone.
     LeftAlone,
 }
 

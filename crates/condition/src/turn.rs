@@ -1,7 +1,8 @@
 //! What happens to a segment on its way through the box. It brings data of one half of its
 //! connection and answers those of the other.
 
-use weir_packet::{Headers, Label, Net, edit, tcp};
+use weir_packet::tcp::{self, Tcp};
+use weir_packet::{Headers, Label, Net, edit};
 use weir_units::{Instant, Span};
 
 use crate::conditioner::{Counters, Fate};
@@ -33,7 +34,7 @@ pub(crate) struct Turn<'m> {
 }
 
 impl Turn<'_> {
-    pub(crate) fn take(mut self, waiting: u32) -> Fate {
+    pub(crate) fn take(&mut self, waiting: u32) -> Fate {
         if self.segment.has(tcp::RST) {
             self.broken_off();
             return Fate::Pass;
@@ -57,6 +58,28 @@ impl Turn<'_> {
     fn goes_on(&mut self) -> Fate {
         self.holds.flush(&mut self.connection.halves[self.side ^ 1]);
         Fate::Pass
+    }
+
+    /// Whether it is signed, in a connection where it could be changed.
+    #[cold]
+    pub(crate) fn is_signed(&self) -> bool {
+        let could = self.connection.state == State::Open || self.segment.has(tcp::SYN);
+        could && Tcp::of(self.bytes, self.headers).is_some_and(|tcp| tcp.is_signed())
+    }
+
+    /// Its receiver rejects a signed segment that was changed, and one that is signed although the
+    /// connection is not: so it stays as it is, and what it says changes nothing here. Either all
+    /// segments of a connection are signed, from the SYN on, or none.
+    #[cold]
+    pub(crate) fn stays_as_it_is(&mut self) -> Fate {
+        self.counters.left_alone += 1;
+        let fate = self.goes_on();
+        let is_first = self.segment.has(tcp::SYN) && !self.segment.has(tcp::ACK);
+        if is_first && matches!(self.connection.state, State::Unknown | State::LeftAlone) {
+            self.holds.flush(&mut self.connection.halves[self.side]);
+            self.connection.begins_anew(State::LeftAlone);
+        }
+        fate
     }
 
     fn broken_off(&mut self) {

@@ -72,6 +72,8 @@ fn options() -> impl Strategy<Value = Vec<u8>> {
         Just(vec![4, 2]),
         any::<[u8; 8]>().prop_map(|clocks| [&[1, 1, 8, 10][..], &clocks].concat()),
         any::<[u8; 8]>().prop_map(|edges| [&[5, 10][..], &edges].concat()),
+        Just([&[19, 18][..], &[7; 16]].concat()),
+        Just(vec![29, 4, 1, 1]),
         prop::collection::vec(any::<u8>(), 1..6),
     ];
     prop::collection::vec(one, 0..4).prop_map(|parts| parts.concat())

@@ -77,14 +77,19 @@ fn change(bytes: &mut [u8], net: Net, net_at: u16, change: impl Fn(u8) -> u8) ->
     }
 }
 
-/// Writes the TCP window as it stands on the wire (not shifted).
+/// Writes the TCP window as it stands on the wire (not shifted). Not for a segment that is signed
+/// ([`Tcp::is_signed`]): its receiver would reject it.
 pub fn set_tcp_window(bytes: &mut [u8], headers: &Headers, window: u16) -> bool {
     Tcp::of(bytes, headers).is_some() && set_tcp_word(bytes, headers, tcp::WINDOW_AT, window)
 }
 
-/// Lowers the maximum segment size of a SYN to `most`; a smaller one, or none, stays.
+/// Lowers the maximum segment size of a SYN to `most`; a smaller one, or none, stays, and so does
+/// that of a SYN that is signed.
 pub fn clamp_mss(bytes: &mut [u8], headers: &Headers, most: u16) -> bool {
     let Some(tcp) = Tcp::of(bytes, headers).filter(|tcp| tcp.has(tcp::SYN)) else { return false };
+    if tcp.is_signed() {
+        return false;
+    }
     let Some(at) = tcp.options().mss_at() else { return false };
     let now = bytes.get(usize::from(headers.transport_at) + at..).and_then(<[u8]>::first_chunk);
     let too_large = now.is_some_and(|&now| u16::from_be_bytes(now) > most);
@@ -160,6 +165,17 @@ mod tests {
         let mut bytes = syn().tcp_options(&[2, 4, 5, 0xb4]).tcp_flags(tcp::ACK).to_vec();
         let headers = Headers::parse(&bytes);
         assert!(!clamp_mss(&mut bytes, &headers, 100));
+    }
+
+    #[test]
+    fn a_signed_syn_is_not_clamped() {
+        let md5 = [&[2, 4, 5, 0xb4, 1, 1, 19, 18][..], &[7; 16]].concat();
+        for options in [&md5[..], &[29, 4, 1, 1, 2, 4, 5, 0xb4]] {
+            let mut bytes = syn().tcp_options(options).to_vec();
+            let (before, headers) = (bytes.clone(), Headers::parse(&bytes));
+            assert!(!clamp_mss(&mut bytes, &headers, 100));
+            assert_eq!(bytes, before);
+        }
     }
 
     #[test]

@@ -31,6 +31,10 @@ pub const ECE: u8 = 0x40;
 /// The congestion window was cut.
 pub const CWR: u8 = 0x80;
 
+/// Options that sign the header.
+const MD5: u8 = 19;
+const AO: u8 = 29;
+
 /// A TCP header whose length was checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Tcp<'f> {
@@ -125,6 +129,19 @@ impl<'f> Tcp<'f> {
     #[must_use]
     pub const fn header_bytes(&self) -> usize {
         BYTES + self.options.len()
+    }
+
+    /// Whether it is signed, by TCP MD5 (RFC 2385) or TCP-AO (RFC 5925): its receiver rejects it
+    /// if any field of the header was changed.
+    #[must_use]
+    pub fn is_signed(&self) -> bool {
+        let mut options = self.options();
+        while let Some(Ok((_, kind, _))) = options.next_raw() {
+            if kind == MD5 || kind == AO {
+                return true;
+            }
+        }
+        false
     }
 
     /// The options in order.
@@ -256,6 +273,23 @@ mod tests {
         for bytes in [&[1, 2][..], &[1, 2, 0], &[1, 2, 1, 0], &[1, 2, 5, 0, 0], &[1, 2, 3, 0, 1]] {
             assert_eq!(options(bytes), [Err(Malformed { at: BYTES + 1 })], "{bytes:?}");
         }
+    }
+
+    #[test]
+    fn a_signature_is_found_wherever_it_stands_and_not_in_other_options() {
+        let signed = |options: &[u8]| {
+            let build = Build::tcp("10.0.0.1:80".parse().unwrap(), "10.0.0.2:81".parse().unwrap());
+            let bytes = build.tcp_options(options).to_vec();
+            Tcp::of(&bytes, &Headers::parse(&bytes)).unwrap().is_signed()
+        };
+        for kind in [19, 29] {
+            assert!(signed(&[kind, 4, 0, 0]) && signed(&[1, 1, kind, 2]));
+            assert!(signed(&[2, 4, 5, 0xb4, 1, 3, 3, 7, 4, 2, kind, 4, 1, 1]));
+            // within another option, behind the end of all, behind a malformed one, or cut off
+            assert!(!signed(&[99, 6, kind, 4, 0, 0, 1, 1]) && !signed(&[0, kind, 2, 0]));
+            assert!(!signed(&[3, 1, kind, 2]) && !signed(&[1, 1, kind, 9]));
+        }
+        assert!(!signed(&[]) && !signed(&[8, 10, 19, 19, 29, 29, 19, 19, 29, 29]));
     }
 
     #[test]

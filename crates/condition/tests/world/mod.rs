@@ -137,6 +137,7 @@ fn only_window_and_size_differ(before: &[u8], after: &[u8]) {
     let mut restored = after.to_vec();
     let at = usize::from(headers.transport_at);
     if let (Some(was), Some(is)) = (tcp::Tcp::of(before, &headers), tcp::Tcp::of(after, &headers)) {
+        assert!(!is_signed(&was) || before == after, "a signed segment was changed");
         assert!(is.window() <= was.window(), "a window grew");
         assert!((is.window() == 0) == (was.window() == 0), "a window was closed or opened");
         restored[at + 14..at + 18].copy_from_slice(&before[at + 14..at + 18]);
@@ -169,6 +170,11 @@ pub(crate) fn mss(tcp: &tcp::Tcp<'_>) -> Option<u16> {
         tcp::TcpOption::Mss(mss) => Some(mss),
         _ => None,
     })
+}
+
+fn is_signed(tcp: &tcp::Tcp<'_>) -> bool {
+    let signs = |option| matches!(option, tcp::TcpOption::Unknown { kind: 19 | 29, .. });
+    tcp.options().filter_map(Result::ok).any(signs)
 }
 
 /// The sum over a TCP segment with its pseudo header: 0 where its checksum is right.
