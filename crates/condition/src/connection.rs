@@ -57,6 +57,8 @@ pub(crate) struct Half {
     /// Until when its window is let go.
     pub(crate) released_until: u32,
     pub(crate) mss: u16,
+    /// What the receiver wrote into its last acknowledgement.
+    window: u16,
     /// Acknowledgements that wait here: the first and the last, counted from 1.
     pub(crate) first_held: u16,
     pub(crate) last_held: u16,
@@ -162,6 +164,22 @@ impl Half {
         self.acked = segment.ack;
         self.set(ANSWERED, true);
         if is_first { 0 } else { fresh }
+    }
+
+    /// Whether an acknowledgement is the last one again (RFC 5681, section 2): all that a sender
+    /// learns by it is that something arrived out of order.
+    pub(crate) fn is_duplicate(&self, segment: &Segment) -> bool {
+        segment.ack == self.acked
+            && segment.window == self.window
+            && segment.is_bare()
+            && self.has(ANSWERED)
+    }
+
+    /// An acknowledgement went by that is not older than the last one.
+    pub(crate) const fn said(&mut self, segment: &Segment) {
+        if segment.ack == self.acked {
+            self.window = segment.window;
+        }
     }
 
     fn measure(&mut self, at: u32, segment: &Segment) {

@@ -62,6 +62,11 @@ impl Segment {
         self.flags == tcp::ACK && self.data == 0 && !self.says_more
     }
 
+    /// Whether it brings no data and does not end them.
+    pub(crate) const fn is_bare(&self) -> bool {
+        self.data == 0 && !self.has(tcp::FIN)
+    }
+
     /// The number behind its last byte; SYN and FIN count as one.
     pub(crate) const fn end(&self) -> u32 {
         let flags = self.has(tcp::SYN) as u32 + self.has(tcp::FIN) as u32;

@@ -151,8 +151,8 @@ impl Turn<'_> {
         connection.halves[theirs].answered(self.at, &self.segment);
         // the window of a SYN is never shifted
         let leaf = self.connection.halves[theirs].leaf;
-        let treated = told(self.told, &self.lanes[theirs], leaf);
-        self.size(0, &treated);
+        let (treated, rate) = told(self.told, &self.lanes[theirs], leaf);
+        self.size(0, &treated, rate);
         match is_repeated {
             // the other side may have the first one already and go on
             true => Fate::Pass,
@@ -168,7 +168,7 @@ impl Turn<'_> {
             // its frames have not come yet, but those of a class have one number both ways
             false => self.label.leaf,
         };
-        let most = told(self.told, &self.lanes[theirs], leaf).mss;
+        let most = told(self.told, &self.lanes[theirs], leaf).0.mss;
         let most = match self.headers.net {
             Net::V6 => most.saturating_sub(20),
             _ => most,
@@ -187,7 +187,7 @@ impl Turn<'_> {
         let mut turn = 0;
         for side in [0, 1] {
             let leaf = connection.halves[side].leaf;
-            if told(self.told, &self.lanes[side], leaf).pace_acks
+            if told(self.told, &self.lanes[side], leaf).0.pace_acks
                 && let Some(lane) = lane(&mut self.lanes[side], leaf)
             {
                 turn = turn.max(lane.turn_of_a_new_one());
@@ -229,21 +229,27 @@ impl Turn<'_> {
     fn answers(&mut self) -> Fate {
         let side = self.side ^ 1;
         let half = &mut self.connection.halves[side];
-        let had = half.acked;
+        let is_duplicate = half.is_duplicate(&self.segment);
         let fresh = half.answered(self.at, &self.segment);
-        let treated = told(self.told, &self.lanes[side], half.leaf);
+        half.said(&self.segment);
+        let (treated, rate) = told(self.told, &self.lanes[side], half.leaf);
         if treated.loss == Loss::Release {
-            note_loss(half, &self.segment, had, self.at);
+            note_loss(half, is_duplicate, self.at);
         }
         let shift = half.scale;
-        self.size(shift, &treated);
+        if is_duplicate {
+            // with another window than the last one it would be none
+            self.sized(shift, 0);
+            return self.goes_on();
+        }
+        self.size(shift, &treated, rate);
         if treated.pace_acks && fresh > 0 && self.segment.is_plain_ack() {
-            return self.pace(fresh);
+            return self.pace(fresh, rate);
         }
         self.goes_on()
     }
 
-    fn size(&mut self, shift: u8, treated: &Told) {
+    fn size(&mut self, shift: u8, treated: &Told, rate: u64) {
         let side = self.side ^ 1;
         let connection = &mut *self.connection;
         if !treated.window || connection.halves[side].is_released() {
@@ -251,19 +257,22 @@ impl Turn<'_> {
         }
         let round_trip = connection.round_trip(side, treated.round_trip);
         let last = connection.last_round_trip(side);
-        let half = &mut connection.halves[side];
-        let rate = lane(&mut self.lanes[side], half.leaf).map_or(0, |lane| lane.each());
-        let target = window::target(rate, round_trip, last, half.mss, treated.least);
+        let mss = connection.halves[side].mss;
+        let target = window::target(rate, round_trip, last, mss, treated.least);
+        self.sized(shift, target);
+    }
+
+    fn sized(&mut self, shift: u8, target: u32) {
+        let half = &mut self.connection.halves[self.side ^ 1];
         let sized = window::size(self.bytes, self.headers, half, &self.segment, shift, target);
         self.counters.sized += u64::from(sized);
     }
 
-    fn pace(&mut self, fresh: u32) -> Fate {
+    fn pace(&mut self, fresh: u32, rate: u64) -> Fate {
         let side = self.side ^ 1;
         let round_trip = self.connection.last_round_trip(side);
         let half = &mut self.connection.halves[side];
-        let Some(lane) = lane(&mut self.lanes[side], half.leaf) else { return self.goes_on() };
-        let (wait, next) = pacing::wait(self.at, half.paced, fresh, lane.each(), round_trip);
+        let (wait, next) = pacing::wait(self.at, half.paced, fresh, rate, round_trip);
         half.paced = next;
         if wait == 0 && half.first_held == 0 {
             return Fate::Pass;
@@ -278,12 +287,12 @@ impl Turn<'_> {
 }
 
 /// With [`Loss::Release`], the third duplicate acknowledgement lets the window go for a while.
-fn note_loss(half: &mut Half, segment: &Segment, had: u32, at: u32) {
+fn note_loss(half: &mut Half, is_duplicate: bool, at: u32) {
     if half.is_released() && is_after(at, half.released_until) {
         half.release(false);
     }
-    let repeats = segment.ack == had && segment.data == 0 && half.under_way();
-    half.duplicates = if repeats { half.duplicates.saturating_add(1) } else { 0 };
+    half.duplicates =
+        if is_duplicate && half.under_way() { half.duplicates.saturating_add(1) } else { 0 };
     if half.duplicates == 3 {
         half.release(true);
         half.released_until = at.wrapping_add(RELEASED);
@@ -296,9 +305,13 @@ fn lane(lanes: &mut [Box<[Lane]>], leaf: u32) -> Option<&mut Lane> {
     piece.get_mut(leaf as usize % CHUNK).filter(|lane| lane.told != 0)
 }
 
+/// What is done in a leaf, and what each of its connections has, in bits per second.
 #[inline]
-fn told(told: &[Told], lanes: &[Box<[Lane]>], leaf: u32) -> Told {
+fn told(told: &[Told], lanes: &[Box<[Lane]>], leaf: u32) -> (Told, u64) {
     let piece = lanes.get(leaf as usize / CHUNK);
-    let number = piece.map_or(0, |piece| piece[leaf as usize % CHUNK].told);
-    told.get(usize::from(number)).copied().unwrap_or_default()
+    let (number, each) = piece.map_or((0, 0), |piece| {
+        let lane = &piece[leaf as usize % CHUNK];
+        (lane.told, lane.each())
+    });
+    (told.get(usize::from(number)).copied().unwrap_or_default(), each)
 }

@@ -186,6 +186,8 @@ enum Life {
     Data(u16, u32),
     /// So much of what is under way is acknowledged (in 256ths), with this window.
     Ack(u8, u16, u32),
+    /// The last acknowledgement comes again.
+    Again(u32),
     Tell(Told, u32),
 }
 
@@ -194,6 +196,7 @@ fn life() -> impl Strategy<Value = Life> {
     prop_oneof![
         4 => (1u16..1_400, us()).prop_map(|(n, us)| Life::Data(n, us)),
         6 => (any::<u8>(), any::<u16>(), us()).prop_map(|(n, w, us)| Life::Ack(n, w, us)),
+        2 => us().prop_map(Life::Again),
         1 => (told(), 1_000u32..2_000_000).prop_map(|(told, rate)| Life::Tell(told, rate)),
     ]
 }
@@ -206,6 +209,8 @@ struct Sender {
     shift: u8,
     /// Up to where it was ever told that it may send.
     edge: Option<u32>,
+    /// What the receiver said last, and the window that arrived: number, own window, window.
+    said: Option<(u32, u16, u16)>,
 }
 
 impl Sender {
@@ -234,6 +239,14 @@ impl Sender {
             }
             let headers = Headers::parse(&bytes);
             let (own, told) = (read_tcp(&came, &headers), read_tcp(&bytes, &headers));
+            if !told.has(tcp::SYN) {
+                if let Some((ack, window, arrived)) = self.said
+                    && (ack, window) == (own.ack(), own.window())
+                {
+                    assert_eq!(told.window(), arrived, "duplicates with different windows");
+                }
+                self.said = Some((own.ack(), own.window(), told.window()));
+            }
             let shift = if told.has(tcp::SYN) { 0 } else { self.shift };
             let edge = |tcp: &Tcp<'_>| tcp.ack().wrapping_add(u32::from(tcp.window()) << shift);
             let (own, told, ack) = (edge(&own), edge(&told), told.ack());
@@ -262,7 +275,14 @@ proptest! {
     ) {
         let world = World::new(Instant::from_ns(u64::from(isn) * 1_000));
         let shift = shifts.unwrap_or(0);
-        let mut sender = Sender { world, next: isn.wrapping_add(1), acked: isn, shift, edge: None };
+        let mut sender = Sender {
+            world,
+            next: isn.wrapping_add(1),
+            acked: isn,
+            shift,
+            edge: None,
+            said: None,
+        };
         sender.tell(first.0, first.1);
         let options = match shifts {
             Some(shift) => vec![2, 4, 5, 0xb4, 1, 3, 3, shift],
@@ -272,6 +292,7 @@ proptest! {
         let next = sender.next;
         sender.arrives(Side::Wan, tcp::SYN | tcp::ACK, (99, next, 65_535), (&options, 0));
         sender.acked = next;
+        let mut last = None;
         for step in steps {
             let pass = |sender: &mut Sender, us: u32| {
                 let until = sender.world.now + Span::from_us(us.into());
@@ -293,7 +314,14 @@ proptest! {
                     let part = u32::try_from(part).expect("a part of it");
                     sender.acked = sender.acked.wrapping_add(part);
                     let fields = (100, sender.acked, window);
+                    last = Some(fields);
                     sender.arrives(Side::Wan, tcp::ACK, fields, (&[], 0));
+                }
+                Life::Again(us) => {
+                    pass(&mut sender, us);
+                    if let Some(fields) = last {
+                        sender.arrives(Side::Wan, tcp::ACK, fields, (&[], 0));
+                    }
                 }
                 Life::Tell(told, rate) => sender.tell(told, rate),
             }
