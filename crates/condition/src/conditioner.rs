@@ -39,6 +39,8 @@ pub struct Counters {
     pub no_room: u64,
     /// Segments with data that had come before.
     pub repeated: u64,
+    /// Segments of open connections that their receiver must reject, let through as they are.
+    pub rejected: u64,
 }
 
 /// The stage.
@@ -113,6 +115,9 @@ impl Conditioner {
             *connection = Connection::new(label.flow.generation, self.watch);
         }
         let Some(segment) = Segment::read(bytes, headers) else {
+            if let Some(end) = Segment::end_of_piece(bytes, headers) {
+                connection.halves[label.side as usize].came_in_pieces(end);
+            }
             // it must not overtake those before it
             memory.holds.flush(&mut connection.halves[label.side.other() as usize]);
             return Fate::Pass;

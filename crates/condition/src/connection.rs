@@ -1,6 +1,8 @@
 //! What is remembered of a connection: two halves, each about the data that come in from one side
 //! and the acknowledgements that answer them. Two cache lines.
 
+use weir_packet::tcp;
+
 use crate::segment::{Segment, is_after};
 use crate::told::RoundTrip;
 
@@ -13,8 +15,22 @@ pub(crate) struct Connection {
     /// Tells what is known of it from what was known before nobody looked for a while.
     pub(crate) watch: u16,
     pub(crate) state: State,
+    /// What one side said and the other has yet to confirm.
+    pub(crate) claim: Claim,
     /// By the side that the data come in from.
     pub(crate) halves: [Half; 2],
+}
+
+/// What one side of an open connection said that does not fit what is known of it. It counts once
+/// the other side answers it: one host alone cannot make its connection another one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Claim {
+    /// The first number of a SYN, or the number behind data.
+    number: u32,
+    mss: u16,
+    scale: u8,
+    /// Bits: there is one; it is a SYN; it came from the second side.
+    kind: u8,
 }
 
 const _: () = assert!(size_of::<Connection>() <= 128);
@@ -42,7 +58,8 @@ pub(crate) struct Half {
     pub(crate) next: u32,
     /// The number that the receiver expects.
     pub(crate) acked: u32,
-    /// The number behind the last byte that the sender was ever told it may send.
+    /// The number behind the last byte that the sender was ever told it may send, or that it may
+    /// send before it was told anything.
     pub(crate) edge: u32,
     /// What ends the measurement that is under way, and when it began.
     timed: u32,
@@ -79,6 +96,10 @@ const REPEATED: u8 = 8;
 const RELEASED: u8 = 16;
 const EDGE_KNOWN: u8 = 32;
 const ANSWERED: u8 = 64;
+const IN_PIECES: u8 = 128;
+
+/// The largest window that is not shifted, and the largest packet.
+const UNSCALED: u32 = 65_535;
 
 /// A tick of the clock of [`RoundTrip::Coarse`], in microseconds.
 const COARSE: u32 = 500_000;
@@ -88,12 +109,74 @@ const LONGEST: u32 = 120_000_000;
 impl Connection {
     pub(crate) fn new(generation: u32, watch: u16) -> Connection {
         let half = Half { scale: NO_SCALE, ..Half::default() };
-        Connection { generation, watch, state: State::Unknown, halves: [half; 2] }
+        let claim = Claim::default();
+        Connection { generation, watch, state: State::Unknown, claim, halves: [half; 2] }
     }
 
     /// Nothing that was known of it holds.
     pub(crate) fn begins_anew(&mut self, state: State) {
         *self = Connection { state, ..Connection::new(self.generation, self.watch) };
+    }
+
+    /// Whether the sender of a segment from `side` and its receiver are where the segment says: one
+    /// that is not is rejected by its receiver (RFC 9293, section 3.10.7.4).
+    #[inline]
+    pub(crate) const fn accepts(&self, side: usize, segment: &Segment) -> bool {
+        let (from, to) = (&self.halves[side], &self.halves[side ^ 1]);
+        segment.has(tcp::ACK) && !is_after(segment.ack, to.next) && from.expects(segment.end())
+    }
+
+    /// Notes what a segment that does not fit says of its sender, and looks whether it confirms
+    /// what the other side said: then the record goes on from there. Returns whether the segment
+    /// fits after all.
+    #[cold]
+    pub(crate) fn confirms(&mut self, side: usize, segment: &Segment) -> bool {
+        let claim = self.claim;
+        let theirs = &mut self.halves[side ^ 1];
+        if !segment.has(tcp::ACK) {
+            return false;
+        }
+        let mut fits = !is_after(segment.ack, theirs.reached());
+        if !fits && claim.kind == Claim::data(side ^ 1) && !is_after(segment.ack, claim.number) {
+            theirs.goes_on_at(claim.number, segment);
+            self.claim = Claim::default();
+            fits = true;
+        }
+        let (mine, number) = (&self.halves[side], segment.end());
+        if !mine.expects(number) && is_after(number, mine.next) {
+            self.claim = Claim { number, kind: Claim::data(side), ..Claim::default() };
+        }
+        fits && mine.expects(number)
+    }
+
+    /// A SYN came from `side` although the connection is open.
+    pub(crate) const fn claims(&mut self, side: usize, number: u32, mss: u16, scale: u8) {
+        self.claim = Claim { number, mss, scale, kind: Claim::syn(side) };
+    }
+
+    /// Whether a SYN-ACK from `side` answers such a SYN: then another connection begins with it.
+    pub(crate) fn is_another(&mut self, side: usize, segment: &Segment) -> bool {
+        let (theirs, claim) = (side ^ 1, self.claim);
+        let behind = segment.ack.wrapping_sub(claim.number).wrapping_sub(1);
+        if claim.kind != Claim::syn(theirs) || behind > UNSCALED {
+            return false;
+        }
+        let leaves = [0, 1].map(|side| self.halves[side].leaf);
+        self.begins_anew(State::Opening);
+        for (half, leaf) in self.halves.iter_mut().zip(leaves) {
+            half.leaf = leaf;
+        }
+        self.halves[theirs].begins(claim.number, segment.ack);
+        (self.halves[side].mss, self.halves[side].scale) = (claim.mss, claim.scale);
+        true
+    }
+
+    /// Whether a SYN-ACK from `side` answers the SYN that was seen.
+    pub(crate) fn is_answered(&self, side: usize, segment: &Segment) -> bool {
+        let asked = &self.halves[side ^ 1];
+        asked.has_begun()
+            && is_after(segment.ack, asked.acked)
+            && !is_after(segment.ack, asked.next)
     }
 
     /// The whole round trip of data that come in from `side`, in microseconds, as far as it is
@@ -116,7 +199,67 @@ impl Connection {
     }
 }
 
+impl Claim {
+    const fn data(side: usize) -> u8 {
+        if side == 0 { 1 } else { 5 }
+    }
+
+    const fn syn(side: usize) -> u8 {
+        Claim::data(side) | 2
+    }
+}
+
 impl Half {
+    /// A connection begins here, with this number; the one behind what came is `next`.
+    pub(crate) const fn begins(&mut self, number: u32, next: u32) {
+        self.next = next;
+        if !self.has(ANSWERED) {
+            self.acked = number;
+        }
+        if !self.has(EDGE_KNOWN) {
+            // the window of a SYN is not shifted
+            self.edge = next.wrapping_add(UNSCALED);
+        }
+        self.set(STARTED, true);
+    }
+
+    /// What its sender said does not count; what the receiver said of itself does.
+    pub(crate) fn is_forgotten(&mut self) {
+        *self = Half { leaf: self.leaf, mss: self.mss, scale: self.scale, ..Half::default() };
+    }
+
+    /// Data that were not seen came up to `next`, and a segment acknowledges some of them.
+    fn goes_on_at(&mut self, next: u32, segment: &Segment) {
+        // what the sender was shown meanwhile, it knows
+        self.edge = segment.ack.wrapping_add(u32::from(segment.window) << (self.scale & 15));
+        self.set(EDGE_KNOWN, true);
+        self.set(TIMING, false);
+        self.acked = segment.ack;
+        self.next = if is_after(next, self.edge) { segment.ack } else { next };
+    }
+
+    /// Whether a segment that ends there may come: none that was acknowledged as a whole, nor one
+    /// beyond what the receiver allowed, but for a FIN or the byte of a probe.
+    #[inline]
+    pub(crate) const fn expects(&self, end: u32) -> bool {
+        end.wrapping_sub(self.acked) <= self.edge.wrapping_add(1).wrapping_sub(self.acked)
+    }
+
+    /// The number behind the last byte that can have been sent.
+    const fn reached(&self) -> u32 {
+        if self.has(IN_PIECES) { self.next.wrapping_add(UNSCALED) } else { self.next }
+    }
+
+    /// The first piece of a packet came: the others have no numbers.
+    pub(crate) const fn came_in_pieces(&mut self, end: u32) {
+        if self.has(STARTED) && self.expects(end) {
+            if is_after(end, self.next) {
+                self.next = end;
+            }
+            self.set(IN_PIECES, true);
+        }
+    }
+
     const fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
@@ -134,8 +277,10 @@ impl Half {
         let end = segment.end();
         let is_new = !self.has(STARTED) || is_after(end, self.next);
         if is_new {
+            if !self.has(STARTED) {
+                self.begins(segment.seq, end);
+            }
             self.next = end;
-            self.set(STARTED, true);
             if !self.has(TIMING) {
                 self.timed = end;
                 self.timed_at = at;
@@ -144,7 +289,7 @@ impl Half {
                 self.set(TIMING, true);
                 self.set(REPEATED, false);
             }
-        } else {
+        } else if is_after(end, self.acked) {
             // whose answer comes cannot be told, unless the clocks of both sides say it
             self.set(REPEATED, true);
         }
@@ -211,6 +356,11 @@ impl Half {
         self.timed_at
     }
 
+    /// Whether a measurement is under way.
+    pub(crate) const fn is_timed(&self) -> bool {
+        self.has(TIMING)
+    }
+
     /// Whether a segment of it ever came.
     pub(crate) const fn has_begun(&self) -> bool {
         self.has(STARTED)
@@ -229,16 +379,21 @@ impl Half {
         self.set(RELEASED, released);
     }
 
-    /// The right edge that the sender knows, if it does.
+    /// The right edge that the sender knows, if it does. Before, `edge` is as far as it may go.
     pub(crate) fn known_edge(&self) -> Option<u32> {
         self.has(EDGE_KNOWN).then_some(self.edge)
     }
 
     /// The sender may send up to here.
-    pub(crate) fn grant(&mut self, edge: u32) {
-        if !self.has(EDGE_KNOWN) || is_after(edge, self.edge) {
-            self.edge = edge;
+    pub(crate) const fn grant(&mut self, edge: u32) {
+        if self.has(EDGE_KNOWN) {
+            if is_after(edge, self.edge) {
+                self.edge = edge;
+            }
+        } else {
+            // what came with the SYN came in any case
+            self.edge = if is_after(self.next, edge) { self.next } else { edge };
+            self.set(EDGE_KNOWN, true);
         }
-        self.set(EDGE_KNOWN, true);
     }
 }

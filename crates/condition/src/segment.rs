@@ -51,6 +51,14 @@ impl Segment {
         })
     }
 
+    /// Where the data of a packet's first piece end.
+    #[cold]
+    pub(crate) fn end_of_piece(bytes: &[u8], headers: &Headers) -> Option<u32> {
+        let tcp = Tcp::of(bytes, headers).filter(|_| headers.fragment == Fragment::First)?;
+        let data = u32::from(headers.end.saturating_sub(headers.payload_at));
+        Some(tcp.seq().wrapping_add(data))
+    }
+
     /// Whether any of `flags` is set.
     #[inline]
     pub(crate) const fn has(&self, flags: u8) -> bool {

@@ -36,11 +36,16 @@ pub(crate) struct Turn<'m> {
 impl Turn<'_> {
     pub(crate) fn take(&mut self, waiting: u32) -> Fate {
         if self.segment.has(tcp::RST) {
-            self.broken_off();
-            return Fate::Pass;
+            return self.breaks_off();
         }
         if self.segment.has(tcp::SYN) {
             return self.opens();
+        }
+        if self.connection.state == State::Open
+            && !self.connection.accepts(self.side, &self.segment)
+            && !self.connection.confirms(self.side, &self.segment)
+        {
+            return self.is_rejected();
         }
         if self.segment.data > 0 || self.segment.has(tcp::FIN) {
             self.brings_data(waiting);
@@ -48,8 +53,7 @@ impl Turn<'_> {
         match self.connection.state {
             State::LeftAlone => self.counters.left_alone += 1,
             State::Unknown | State::Opening => self.counters.unknown += 1,
-            State::Open if self.segment.has(tcp::ACK) => return self.answers(),
-            State::Open => {}
+            State::Open => return self.answers(),
         }
         self.goes_on()
     }
@@ -82,12 +86,24 @@ impl Turn<'_> {
         fate
     }
 
-    fn broken_off(&mut self) {
+    /// Its receiver rejects it by its numbers: what it says changes nothing here either.
+    #[cold]
+    fn is_rejected(&mut self) -> Fate {
+        self.counters.rejected += 1;
+        self.goes_on()
+    }
+
+    fn breaks_off(&mut self) -> Fate {
+        let half = &self.connection.halves[self.side];
+        if self.connection.state == State::Open && !half.expects(self.segment.end()) {
+            return self.is_rejected();
+        }
         for side in [0, 1] {
             self.ends(side);
             let half = &mut self.connection.halves[side];
             self.holds.flush(half);
         }
+        Fate::Pass
     }
 
     /// The sender of `side` has no more to send.
@@ -100,64 +116,111 @@ impl Turn<'_> {
 
     /// A SYN, or the answer to one.
     fn opens(&mut self) -> Fate {
+        let opening = Opening::read(self.bytes, self.headers);
+        let is_answer = self.segment.has(tcp::ACK);
+        if self.connection.state == State::Open {
+            let Some(opening) = opening else { return self.is_rejected() };
+            if !is_answer || !self.connection.is_another(self.side, &self.segment) {
+                return self.opens_again(opening);
+            }
+        }
         let connection = &mut *self.connection;
         for half in &mut connection.halves {
             self.holds.flush(half);
         }
-        let Some(opening) = Opening::read(self.bytes, self.headers) else {
+        let Some(opening) = opening else {
             connection.begins_anew(State::LeftAlone);
             self.counters.left_alone += 1;
             return Fate::Pass;
         };
-        let (mine, theirs) = (self.side, self.side ^ 1);
-        let is_answer = self.segment.has(tcp::ACK);
-        if is_answer && connection.state == State::LeftAlone {
-            self.counters.left_alone += 1;
-            return Fate::Pass;
+        match (is_answer, connection.state) {
+            (true, State::LeftAlone) => {
+                self.counters.left_alone += 1;
+                return Fate::Pass;
+            }
+            (true, State::Opening) => return self.answers_syn(opening),
+            _ => {}
         }
         // the same again, or both sides open at once
-        let half = &connection.halves[mine];
-        let fits = !half.has_begun() || half.next == self.segment.end();
+        let half = &connection.halves[self.side];
+        let fits = !half.has_begun() || half.acked == self.segment.seq;
         let goes_on = connection.state == State::Opening && fits;
         if !is_answer && !goes_on {
             connection.begins_anew(State::Opening);
         }
-        connection.halves[mine].leaf = self.label.leaf;
-        let is_repeated = connection.halves[mine].sent(self.at, &self.segment);
+        self.notes(opening);
+        self.counters.unknown += u64::from(is_answer);
+        Fate::Pass
+    }
+
+    /// Notes what a side says when a connection begins; returns whether it said it before.
+    fn notes(&mut self, opening: Opening) -> bool {
+        let half = &mut self.connection.halves[self.side];
+        half.leaf = self.label.leaf;
+        let is_repeated = half.sent(self.at, &self.segment);
         let mss = self.clamp(opening);
+        let half = &mut self.connection.halves[self.side ^ 1];
+        (half.mss, half.scale) = (mss, opening.scale.unwrap_or(NO_SCALE));
+        is_repeated
+    }
+
+    /// A SYN in an open connection, or the answer to one again. Its receiver keeps the connection
+    /// as it is (RFC 5961, section 4), unless it knows of none, and answers.
+    #[cold]
+    fn opens_again(&mut self, opening: Opening) -> Fate {
+        let (side, segment) = (self.side, self.segment);
+        let mss = self.clamp(opening);
+        if !segment.has(tcp::ACK) {
+            let scale = opening.scale.unwrap_or(NO_SCALE);
+            self.connection.claims(side, segment.seq, mss, scale);
+        } else if self.connection.accepts(side, &segment) {
+            self.connection.halves[side].sent(self.at, &segment);
+            self.is_answer();
+        } else {
+            self.counters.rejected += 1;
+        }
+        self.goes_on()
+    }
+
+    /// A SYN-ACK while a SYN waits for one.
+    fn answers_syn(&mut self, opening: Opening) -> Fate {
+        let (mine, theirs) = (self.side, self.side ^ 1);
+        if !self.connection.is_answered(mine, &self.segment) {
+            self.clamp(opening);
+            return self.is_rejected();
+        }
+        let half = &mut self.connection.halves[mine];
+        if half.has_begun() && half.acked != self.segment.seq {
+            // that was another SYN
+            half.is_forgotten();
+        }
+        let is_repeated = self.notes(opening);
+        // shifting counts if both sides said so
         let connection = &mut *self.connection;
-        let half = &mut connection.halves[theirs];
-        half.mss = mss;
-        if connection.state != State::Open {
-            half.scale = opening.scale.unwrap_or(NO_SCALE);
+        let scales = [0, 1].map(|side| connection.halves[side].scale);
+        let both = scales.iter().all(|&scale| scale != NO_SCALE);
+        for (half, scale) in connection.halves.iter_mut().zip(scales) {
+            half.scale = if both { scale } else { 0 };
+            half.paced = pacing::long_before(self.at);
         }
-        if connection.state == State::Unknown {
-            self.counters.unknown += 1;
-            return Fate::Pass;
-        }
-        if !is_answer {
-            return Fate::Pass;
-        }
-        if connection.state == State::Opening {
-            // shifting counts if both sides said so
-            let scales = [0, 1].map(|side| connection.halves[side].scale);
-            let both = scales.iter().all(|&scale| scale != NO_SCALE);
-            for (half, scale) in connection.halves.iter_mut().zip(scales) {
-                half.scale = if both { scale } else { 0 };
-                half.paced = pacing::long_before(self.at);
-            }
-            connection.state = State::Open;
-        }
-        connection.halves[theirs].answered(self.at, &self.segment);
-        // the window of a SYN is never shifted
-        let leaf = self.connection.halves[theirs].leaf;
-        let (treated, rate) = told(self.told, &self.lanes[theirs], leaf);
-        self.size(0, &treated, rate);
-        match is_repeated {
+        connection.state = State::Open;
+        let is_timed = connection.halves[theirs].is_timed();
+        self.is_answer();
+        match is_repeated || !is_timed {
             // the other side may have the first one already and go on
             true => Fate::Pass,
             false => self.wait_for_a_turn(),
         }
+    }
+
+    /// A SYN-ACK answers a SYN.
+    fn is_answer(&mut self) {
+        let theirs = self.side ^ 1;
+        self.connection.halves[theirs].answered(self.at, &self.segment);
+        let leaf = self.connection.halves[theirs].leaf;
+        let (treated, rate) = told(self.told, &self.lanes[theirs], leaf);
+        // the window of a SYN is never shifted
+        self.size(0, &treated, rate);
     }
 
     /// Makes the segments smaller that the other side may send; returns how large they are.

@@ -221,6 +221,7 @@ impl Stage<'_> {
                 "left_alone" => c.left_alone,
                 "no_room" => c.no_room,
                 "repeated" => c.repeated,
+                "rejected" => c.rejected,
                 other => return Err(format!("\"{other}\" is not counted")),
             };
             let comma = if text == "counted" { "" } else { "," };
