@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::{Done, near, shell};
 
 /// What `weir live` can prove in minutes; `soak` takes its own time.
-const KNOWN: [&str; 6] = ["path", "accuracy", "edits", "failure", "evening", "garbage"];
+const KNOWN: [&str; 7] = ["path", "accuracy", "edits", "failure", "evening", "garbage", "tcp"];
 
 pub(crate) fn run(arguments: &[String]) -> Done {
     let split = arguments.iter().position(|a| a.starts_with('-')).unwrap_or(arguments.len());
@@ -38,7 +38,7 @@ pub(crate) fn short() -> Done {
     }
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let both = words(&["--short", "--through", "xdp", "--through", "packet"]);
-    let proven = prove(&words(&["path", "edits", "evening", "garbage"]), &both)?;
+    let proven = prove(&words(&["path", "edits", "evening", "garbage", "tcp"]), &both)?;
     let soaked = prove(&words(&["soak"]), &words(&["--minutes", "1", "--through", "xdp"]))?;
     Ok(proven && soaked)
 }

@@ -15,6 +15,7 @@ mod path;
 mod policy;
 pub(crate) mod shell;
 mod soak;
+mod tcp;
 pub(crate) mod traffic;
 mod verdict;
 pub(crate) mod world;
@@ -46,7 +47,7 @@ pub(crate) struct Args {
     /// Show every command that makes and changes the namespaces
     #[arg(long)]
     verbose: bool,
-    /// Another binary to play `evening` with, such as one from before a change
+    /// Another binary to play `evening` and `tcp` with, such as one from before a change
     #[arg(long, value_name = "FILE", hide = true)]
     weir: Option<PathBuf>,
     /// Of `evening` only the faults that begin like this, such as H4
@@ -68,6 +69,8 @@ enum Name {
     Evening,
     /// Hostile bytes into both ports for ten minutes of the daemon's CPU
     Garbage,
+    /// Rate control of the kernel's TCP with each of its options
+    Tcp,
     /// A day in half an hour
     Soak,
 }
@@ -114,6 +117,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
                 Name::Failure => failure::run,
                 Name::Evening => evening::run,
                 Name::Garbage => garbage::run,
+                Name::Tcp => tcp::run,
                 Name::Soak => soak::run,
             };
             match prove(&mut run, middle) {

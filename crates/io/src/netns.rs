@@ -1,10 +1,12 @@
 //! Network namespaces: a thread goes into one, and the sockets that it opens there stay in it
-//! wherever they are used later. Namespaces are made and removed by `ip netns`.
+//! wherever they are used later. Namespaces are made and removed by `ip netns`. TCP sockets with
+//! what the standard library does not offer: signatures, several paths, data in the SYN.
 #![expect(unsafe_code, reason = "system calls that take a descriptor")]
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
 /// Where `ip netns` keeps them.
@@ -73,9 +75,157 @@ pub fn set_congestion(socket: impl AsFd, law: &str) -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// A TCP socket over IPv4 that is not connected yet.
+#[derive(Debug)]
+pub struct TcpSocket(OwnedFd);
+
+/// What the kernel tells of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// Bits: 1 clocks, 2 SACK, 8 ECN, 32 data in the SYN were acknowledged.
+    pub options: u8,
+    /// Segments that were sent again.
+    pub retransmitted: u32,
+    /// The window that the other side shows, in bytes.
+    pub window: u32,
+}
+
+/// The key of a signature, as the kernel takes it: `struct tcp_md5sig`.
+#[repr(C)]
+struct Signature {
+    family: u16,
+    port: u16,
+    address: [u8; 4],
+    rest: [u8; 120],
+    flags: u8,
+    prefix: u8,
+    key_bytes: u16,
+    interface: i32,
+    key: [u8; 80],
+}
+
+impl TcpSocket {
+    /// One for a single path, or for several (MPTCP).
+    ///
+    /// # Errors
+    /// When the kernel has no such protocol.
+    pub fn new(several_paths: bool) -> io::Result<TcpSocket> {
+        let protocol = if several_paths { libc::IPPROTO_MPTCP } else { libc::IPPROTO_TCP };
+        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+        // SAFETY: plain numbers.
+        let socket = unsafe { libc::socket(libc::AF_INET, kind, protocol) };
+        if socket < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor was just opened, and nobody else has it.
+        Ok(TcpSocket(unsafe { OwnedFd::from_raw_fd(socket) }))
+    }
+
+    /// Signs what is sent to `peer` and asks for signatures of what comes from there (TCP MD5).
+    ///
+    /// # Errors
+    /// When the kernel was built without `CONFIG_TCP_MD5SIG`.
+    pub fn sign(&self, peer: Ipv4Addr, key: &[u8]) -> io::Result<()> {
+        let mut signature = Signature {
+            family: u16::try_from(libc::AF_INET).unwrap_or(2),
+            port: 0,
+            address: peer.octets(),
+            rest: [0; 120],
+            flags: 0,
+            prefix: 0,
+            key_bytes: u16::try_from(key.len().min(80)).unwrap_or(80),
+            interface: 0,
+            key: [0; 80],
+        };
+        signature.key.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
+        self.set(libc::TCP_MD5SIG, &signature)
+    }
+
+    /// Sends the first data with the SYN (Fast Open), once the other side has given a cookie.
+    ///
+    /// # Errors
+    /// When the kernel cannot.
+    pub fn send_with_syn(&self) -> io::Result<()> {
+        self.set(libc::TCP_FASTOPEN_CONNECT, &1i32)
+    }
+
+    /// Takes data with the SYN, once this listens.
+    ///
+    /// # Errors
+    /// When the kernel cannot.
+    pub fn take_with_syn(&self) -> io::Result<()> {
+        self.set(libc::TCP_FASTOPEN, &16i32)
+    }
+
+    /// Listens there.
+    ///
+    /// # Errors
+    /// When the address is not this host's, or taken.
+    pub fn listen(self, at: SocketAddrV4) -> io::Result<TcpListener> {
+        let (address, bytes) = address(at);
+        // SAFETY: the address lives as long as the call and is as long as is said.
+        done(unsafe { libc::bind(self.0.as_raw_fd(), (&raw const address).cast(), bytes) })?;
+        // SAFETY: the descriptor is open.
+        done(unsafe { libc::listen(self.0.as_raw_fd(), 16) })?;
+        Ok(TcpListener::from(self.0))
+    }
+
+    /// Connects to there.
+    ///
+    /// # Errors
+    /// When nobody answers.
+    pub fn connect(self, to: SocketAddrV4) -> io::Result<TcpStream> {
+        let (address, bytes) = address(to);
+        // SAFETY: the address lives as long as the call and is as long as is said.
+        done(unsafe { libc::connect(self.0.as_raw_fd(), (&raw const address).cast(), bytes) })?;
+        Ok(TcpStream::from(self.0))
+    }
+
+    fn set<T>(&self, option: libc::c_int, value: &T) -> io::Result<()> {
+        let bytes = libc::socklen_t::try_from(size_of::<T>()).unwrap_or(0);
+        let (socket, value) = (self.0.as_raw_fd(), (&raw const *value).cast());
+        // SAFETY: the value lives as long as the call and is as long as is said.
+        done(unsafe { libc::setsockopt(socket, libc::IPPROTO_TCP, option, value, bytes) })
+    }
+}
+
+/// What the kernel tells of a connection.
+///
+/// # Errors
+/// When it is no TCP socket, or the kernel is older than 5.4.
+pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
+    let mut info = [0u8; 232];
+    let mut bytes = libc::socklen_t::try_from(info.len()).unwrap_or(0);
+    let (socket, to) = (socket.as_fd().as_raw_fd(), info.as_mut_ptr().cast());
+    // SAFETY: the kernel writes at most as many bytes as are there.
+    done(unsafe {
+        libc::getsockopt(socket, libc::IPPROTO_TCP, libc::TCP_INFO, to, &raw mut bytes)
+    })?;
+    // places in `struct tcp_info`, which only ever grows
+    let word = |at: usize| u32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
+    if (bytes as usize) < info.len() {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    Ok(TcpInfo { options: info[5], retransmitted: word(100), window: word(228) })
+}
+
+fn address(of: SocketAddrV4) -> (libc::sockaddr_in, libc::socklen_t) {
+    let address = libc::sockaddr_in {
+        sin_family: libc::sa_family_t::try_from(libc::AF_INET).unwrap_or(2),
+        sin_port: of.port().to_be(),
+        sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(of.ip().octets()) },
+        sin_zero: [0; 8],
+    };
+    (address, libc::socklen_t::try_from(size_of_val(&address)).unwrap_or(16))
+}
+
+fn done(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::net::{TcpListener, TcpStream, UdpSocket};
+    use std::net::UdpSocket;
 
     use super::*;
 
@@ -90,6 +240,18 @@ mod tests {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         set_dscp(&socket, 46).unwrap();
         assert!(set_dscp(File::open("/dev/null").unwrap(), 46).is_err());
+    }
+
+    #[test]
+    fn a_socket_connects_and_tells_of_its_connection() {
+        let free = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+        let listener = TcpSocket::new(false).unwrap().listen(free).unwrap();
+        let at = listener.local_addr().unwrap();
+        let std::net::SocketAddr::V4(at) = at else { panic!("{at}") };
+        let stream = TcpSocket::new(false).unwrap().connect(at).unwrap();
+        let info = tcp_info(&stream).unwrap();
+        assert!(info.window > 0 && info.retransmitted == 0, "{info:?}");
+        assert!(tcp_info(File::open("/dev/null").unwrap()).is_err());
     }
 
     #[test]

@@ -69,6 +69,15 @@ pub(crate) fn edited(edit: u32) -> String {
     text
 }
 
+/// One class whose TCP is steadied.
+pub(crate) fn steadied(ceil: &str) -> String {
+    format!(
+        "{}\n[class.\"/steady\"]\nmatch = [\"tcp\"]\nceil = \"{ceil}\"\n\
+         tcp = {{ window = true, pace-acks = true, mss = 1000 }}\n",
+        link("100mbit")
+    )
+}
+
 /// Many hosts with a leaf each, made as they appear, beside what [`edited`] has.
 pub(crate) fn crowd(edit: u32) -> String {
     let rest = "\n[class.\"/rest\"]";
@@ -101,6 +110,7 @@ mod tests {
     #[test]
     fn all_of_them_are_policies() {
         is_fine(&ceilings(&[(100_000, "100kbit"), (200_000_000, "200mbit")]));
+        is_fine(&steadied("1mbit"));
         for edit in 0..200 {
             is_fine(&edited(edit));
             is_fine(&crowd(edit));
