@@ -328,3 +328,161 @@ proptest! {
         }
     }
 }
+
+/// What a host sends beside its connection, to have it treated as another one.
+#[derive(Clone, Copy, Debug)]
+enum Hostile {
+    /// An acknowledgement so far beyond what was sent.
+    Ack(u32),
+    /// These flags, so far beyond what the window allows, with so much data.
+    Beyond(u8, u32, usize),
+    /// A SYN with any number, and whether its options are malformed.
+    Syn(u32, bool),
+    /// Data that acknowledge nothing.
+    NoAck(u32),
+}
+
+fn hostile() -> impl Strategy<Value = Hostile> {
+    let far = || 1u32..1 << 29;
+    let flags = prop_oneof![
+        Just(tcp::ACK),
+        Just(tcp::FIN | tcp::ACK),
+        Just(tcp::RST),
+        Just(tcp::RST | tcp::ACK),
+        Just(tcp::SYN | tcp::ACK),
+    ];
+    prop_oneof![
+        far().prop_map(Hostile::Ack),
+        (flags, far(), 0usize..100)
+            .prop_map(|(flags, far, data)| Hostile::Beyond(flags, far, data)),
+        (any::<u32>(), any::<bool>()).prop_map(|(seq, bad)| Hostile::Syn(seq, bad)),
+        any::<u32>().prop_map(Hostile::NoAck),
+    ]
+}
+
+/// A connection whose data go up, in a world of its own.
+struct Pair {
+    world: World,
+    next: u32,
+    acked: u32,
+    /// Up to where the sender was told that it may send.
+    edge: u32,
+}
+
+impl Pair {
+    /// Beyond any window.
+    const BEYOND: u32 = (1 << 30) + 65_537;
+
+    fn new(isn: u32, told: Told, rate: u32) -> Pair {
+        let mut world = World::new(Instant::from_ns(1));
+        let leaf = Leaf { number: 3, told: 1, rate: Rate::from_bps(rate.into()), fixed: true };
+        let told = vec![Told::default(), Told { window: true, pace_acks: false, ..told }];
+        world.tell(&Spec { told, leaves: [vec![leaf], vec![]] });
+        let (mss, next) = ([2, 4, 5, 0xb4], isn.wrapping_add(1));
+        let mut pair = Pair { world, next, acked: next, edge: next };
+        pair.send(Side::Lan, tcp::SYN, (isn, 0), (65_535, &mss, 0));
+        let answer = pair.send(Side::Wan, tcp::SYN | tcp::ACK, (99, next), (65_535, &mss, 0));
+        pair.shown(&answer);
+        pair.send(Side::Lan, tcp::ACK, (next, 100), (65_535, &[], 0));
+        pair
+    }
+
+    /// Returns the frame as it left.
+    fn send(
+        &mut self,
+        side: Side,
+        flags: u8,
+        (seq, ack): (u32, u32),
+        (window, options, data): (u16, &[u8], usize),
+    ) -> Vec<u8> {
+        let (lan, wan) = (address("10.0.0.1:1000"), address("192.0.2.2:80"));
+        let build = if side == Side::Lan { Build::tcp(lan, wan) } else { Build::tcp(wan, lan) };
+        let build = build.tcp_flags(flags).tcp_seq(seq).tcp_ack(ack).tcp_window(window);
+        let bytes = build.tcp_options(options).payload_len(data).to_vec();
+        self.world.arrive(side, Flow { index: 5, generation: 1 }, 3, &bytes);
+        self.world.left.drain(..).next_back().expect("nothing waits").bytes
+    }
+
+    fn attack(&mut self, side: Side, hostile: Hostile) {
+        let (seq, ack) = match side {
+            Side::Lan => (self.next, 100),
+            Side::Wan => (100, self.acked),
+        };
+        // the last number that the other side has sent
+        let sent = if side == Side::Lan { 100 } else { self.next };
+        let far = |far: u32| seq.wrapping_add(Pair::BEYOND).wrapping_add(far);
+        let bad = [2, 1, 5, 0xb4];
+        match hostile {
+            Hostile::Ack(far) => {
+                self.send(side, tcp::ACK, (seq, sent.wrapping_add(far)), (65_535, &[], 0))
+            }
+            Hostile::Beyond(flags, beyond, data) => {
+                self.send(side, flags, (far(beyond), ack), (65_535, &[], data))
+            }
+            Hostile::Syn(seq, is_bad) => {
+                let options = if is_bad { &bad[..] } else { &[] };
+                self.send(side, tcp::SYN, (seq, 0), (65_535, options, 0))
+            }
+            Hostile::NoAck(seq) => self.send(side, tcp::PSH, (seq, 0), (65_535, &[], 50)),
+        };
+    }
+
+    fn shown(&mut self, bytes: &[u8]) {
+        let headers = Headers::parse(bytes);
+        let edge = self.acked.wrapping_add(read_tcp(bytes, &headers).window().into());
+        if edge.wrapping_sub(self.edge).cast_signed() > 0 {
+            self.edge = edge;
+        }
+    }
+
+    fn live(&mut self, life: Life) -> Option<Vec<u8>> {
+        let pass = |pair: &mut Pair, us: u32| {
+            let until = pair.world.now + Span::from_us(us.into());
+            pair.world.pass_until(until);
+        };
+        match life {
+            Life::Data(bytes, us) => {
+                pass(self, us);
+                let seq = self.next;
+                let bytes = u32::from(bytes).min(self.edge.wrapping_sub(seq));
+                self.next = seq.wrapping_add(bytes);
+                let bytes = usize::try_from(bytes).expect("is small");
+                Some(self.send(Side::Lan, tcp::ACK, (seq, 100), (65_535, &[], bytes)))
+            }
+            Life::Ack(part, window, us) => {
+                pass(self, us);
+                let under_way = u64::from(self.next.wrapping_sub(self.acked));
+                let part = u32::try_from(under_way * u64::from(part) / 255).expect("a part of it");
+                self.acked = self.acked.wrapping_add(part);
+                let window = window.max(20_000);
+                let bytes = self.send(Side::Wan, tcp::ACK, (100, self.acked), (window, &[], 0));
+                self.shown(&bytes);
+                Some(bytes)
+            }
+            Life::Again(_) | Life::Tell(..) => None,
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Twice the same connection; in one of the two worlds one of its hosts attacks.
+    #[test]
+    fn one_host_alone_changes_nothing_for_its_connection(
+        isn in any::<u32>(),
+        told in (told(), 1_000u32..2_000_000),
+        is_lan in any::<bool>(),
+        steps in prop::collection::vec((life(), prop::option::of(hostile())), 1..60),
+    ) {
+        let [mut calm, mut attacked] = [0; 2].map(|_| Pair::new(isn, told.0, told.1));
+        let side = if is_lan { Side::Lan } else { Side::Wan };
+        for (life, hostile) in steps {
+            if let Some(hostile) = hostile {
+                attacked.attack(side, hostile);
+            }
+            prop_assert_eq!(calm.live(life), attacked.live(life), "after {:?}", hostile);
+        }
+        prop_assert_eq!(calm.world.conditioner.counters().rejected, 0, "without an attack");
+    }
+}
