@@ -142,19 +142,19 @@ fn every_word_can_be_said() {
 }
 
 #[test]
-fn guarantees_under_weirs_allocator_fit_into_31_of_32_parts() {
+fn guarantees_under_weirs_allocator_fit_into_199_of_200_parts() {
     let class = |rate| {
         format!(
             "{LINK}enforce = \"weir\"\n[class.\"/a\"]\nmatch = \"any\"\nrate = {{ up = \"{rate}\" }}\n"
         )
     };
-    assert_eq!(problems(&class("19375kbit"), ""), Vec::<String>::new());
-    let said = problems(&class("19376kbit"), "");
-    assert!(said.len() == 1 && said[0].contains("31/32") && said[0].contains("1kbit"), "{said:?}");
+    assert_eq!(problems(&class("19900kbit"), ""), Vec::<String>::new());
+    let said = problems(&class("19901kbit"), "");
+    assert!(said.len() == 1 && said[0].contains("199/200") && said[0].contains("1kbit"), "{said:?}");
 }
 
 #[test]
-fn the_31_parts_are_those_of_the_top_of_what_weirs_allocator_holds() {
+fn the_199_parts_are_those_of_the_top_of_what_weirs_allocator_holds() {
     let text = |link: &str, a: &str, b: &str, rate: &str| {
         format!(
             "{LINK}{link}\n[class.\"/a\"]\n{a}\n[class.\"/a/b\"]\n{b}\n\
@@ -163,12 +163,12 @@ fn the_31_parts_are_those_of_the_top_of_what_weirs_allocator_holds() {
     };
     let weir = "enforce = \"weir\"";
     let ten = format!("{weir}\nrate = {{ up = \"10mbit\" }}");
-    // 31/32 of 10 mbit are 9687.5 kbit; with a rate, and without one by the ceiling
+    // 199/200 of 10 mbit are 9950 kbit; with a rate, and without one by the ceiling
     let ceil = format!("{weir}\nceil = \"10mbit\"");
     for a in [&ten, &ceil] {
-        assert_eq!(problems(&text("", a, "", "9687kbit"), ""), Vec::<String>::new(), "{a}");
-        let said = problems(&text("", a, "", "9688kbit"), "");
-        assert!(said.len() == 1 && said[0].contains("31/32"), "{said:?}");
+        assert_eq!(problems(&text("", a, "", "9950kbit"), ""), Vec::<String>::new(), "{a}");
+        let said = problems(&text("", a, "", "9951kbit"), "");
+        assert!(said.len() == 1 && said[0].contains("199/200"), "{said:?}");
         assert!(said[0].contains("below \"/a\""), "{said:?}");
     }
     // below the top all of it can be promised, and to write an inherited word again changes nothing
@@ -180,7 +180,7 @@ fn the_31_parts_are_those_of_the_top_of_what_weirs_allocator_holds() {
     assert_eq!(problems(&text(weir, &ten, "", "10mbit"), ""), Vec::<String>::new());
     // what lies below another kind is a top again
     let again = text(weir, "enforce = \"queue\"", &ten, "10mbit");
-    assert!(problems(&again, "").iter().any(|s| s.contains("31/32")));
+    assert!(problems(&again, "").iter().any(|s| s.contains("199/200")));
 }
 
 #[test]

@@ -60,6 +60,11 @@ pub struct Behind {
     pub can_mark: bool,
 }
 
+/// Part of the rate by which a queue is drained, at most: the virtual one, and that of a node. Both
+/// together hold back 1/256.
+const HELD_BACK: u64 = 512;
+/// Part of the rate that is shared out in addition while the virtual queue is nearly empty.
+const RAISED: u64 = 256;
 /// The nodes from the link to a leaf.
 const PATH: usize = limits::TREE_DEPTH + 1;
 
@@ -75,6 +80,12 @@ pub struct Weir {
     queue: u64,
     /// When the queue was last drained, in ns.
     last: u64,
+    /// The longest of the latest packets.
+    longest: u32,
+    /// How long the virtual queue may be.
+    gate: Gate,
+    /// What a burst may take of the link beyond its least.
+    burst: i64,
 }
 
 impl Weir {
@@ -106,7 +117,11 @@ impl Weir {
             capacity: units(nodes[0].peak),
             queue: 0,
             last: 0,
+            longest: 0,
+            gate: Gate { rest: 0, long: 0 },
+            burst: 0,
         };
+        weir.size();
         // the link itself has no peak but its rate, which the budget is
         weir.inner[0].child.peak = Packed::INFINITE;
         weir.link();
@@ -178,6 +193,11 @@ impl Weir {
         let gap = self.leaves[leaf as usize].last;
         let gap = if gap == 0 { 0 } else { now.saturating_sub(gap) };
         self.arrive(now, leaf, len);
+        let longest = len.max(self.longest - (self.longest >> 8));
+        if longest != self.longest {
+            self.longest = longest;
+            self.size();
+        }
         self.drain(now);
         let way = self.descend(leaf, behind);
         self.enforce(leaf, len, gap, &way, behind.can_mark)
@@ -259,7 +279,7 @@ impl Weir {
                 self.rise(at, was);
             }
         } else {
-            leaf.begin(now, len);
+            leaf.begin(now, len, self.burst);
             let node = &mut self.inner[leaf.child.parent as usize];
             let (was, at) = (node.demand(), leaf.child.parent);
             let demand = leaf.demand();
@@ -337,19 +357,36 @@ impl Weir {
         self.queue = self.queue.saturating_sub(self.capacity.saturating_mul(gap));
     }
 
-    /// Moves the levels on the way to a leaf; what it may send, and who limits it.
-    fn descend(&mut self, number: u32, behind: Behind) -> Way {
+    /// Sizes what depends on the link's rate and on the longest packets.
+    fn size(&mut self) {
+        self.gate = Gate::new(self.capacity, self.options.gate, self.longest);
+        self.burst = leaf::burst_of(self.capacity);
+    }
+
+    /// What the link shares out: its rate, a little more while the virtual queue is nearly empty,
+    /// so that what nobody used in time is not lost, and a little less while it is long.
+    fn budget(&self) -> u64 {
+        let Gate { rest, long } = self.gate;
+        if self.queue < rest / 4 {
+            return self.capacity + self.capacity / RAISED;
+        }
         // what has queued is given 2^24 ns to go, and a part of the rate at most: with 2^22 a load
         // of just the rate lost 0.65 % instead of 0.32 %, and the queue under overload was the same
-        let drained = (self.queue >> 24).min(self.capacity / 32);
-        let mut budget = self.capacity - drained;
+        let drained = (self.queue.saturating_sub(rest) >> 24).min(self.capacity / HELD_BACK);
+        let over = self.queue.saturating_sub(long) >> 26;
+        self.capacity - drained - over.min(self.capacity / 32)
+    }
+
+    /// Moves the levels on the way to a leaf; what it may send, and who limits it.
+    fn descend(&mut self, number: u32, behind: Behind) -> Way {
+        let mut budget = self.budget();
         let mut by = Place::Inner(0);
         let (path, depth) = self.path(self.leaves[number as usize].child.parent);
         let mut queue = Queue::new(behind, depth);
         for step in (0..depth).rev() {
             let at = path[step];
             if step + 1 == queue.above {
-                budget = queue.hold(budget, self.options.gate);
+                budget = queue.hold(budget, Gate::new(budget, self.options.gate, self.longest));
             }
             let (mut child, demand, place) = if step == 0 {
                 let leaf = &self.leaves[number as usize];
@@ -370,7 +407,7 @@ impl Weir {
             budget = share;
         }
         if queue.above == 0 {
-            budget = queue.hold(budget, self.options.gate);
+            budget = queue.hold(budget, Gate::new(budget, self.options.gate, self.longest));
         }
         Way { share: budget, by, is_crowded: queue.is_long }
     }
@@ -378,29 +415,32 @@ impl Weir {
     /// Lets a packet pass by the credit of its leaf.
     fn enforce(&mut self, number: u32, len: u32, gap: u64, way: &Way, can_mark: bool) -> Fate {
         let &Way { share, by, is_crowded } = way;
+        let gate = self.gate.long;
         let leaf = &mut self.leaves[number as usize];
         let cost = leaf::cost(len);
+        // what a burst is depends on its longest packets, not on this one
+        let burst = leaf::burst(leaf.longest(), self.burst);
         if by == Place::Inner(0) && self.inner[0].sums.level.is_infinite() && !is_crowded {
             // nothing limits it
-            leaf.earn(gap, share, self.options.credit.ns(), len);
-            leaf.credit = leaf.credit.max(leaf::burst(len));
-            leaf.small = leaf::burst(len).unsigned_abs();
+            leaf.earn(gap, share, self.options.credit.ns(), burst);
+            leaf.credit = leaf.credit.max(burst);
+            leaf.small = burst.unsigned_abs();
             self.queue = self.queue.saturating_add(cost.unsigned_abs());
             return Fate::Pass;
         }
-        leaf.earn(gap, share, self.options.credit.ns(), len);
-        let gate = self.capacity.saturating_mul(self.options.gate.ns());
+        leaf.earn(gap, share, self.options.credit.ns(), burst);
         if self.queue > gate {
             // bursts are what has made it long: less of them, the longer it is
             let is_long = self.queue > gate.saturating_mul(2);
-            leaf.small = leaf.small.min(cost.unsigned_abs() << if is_long { 0 } else { 2 });
+            let one = leaf::cost(leaf.longest()).unsigned_abs();
+            leaf.small = leaf.small.min(one << if is_long { 0 } else { 2 });
         }
         let is_open = (self.queue <= gate && !is_crowded) || leaf.small >= cost.unsigned_abs();
         let fate = if leaf.credit >= cost && is_open {
             Fate::Pass
         } else if can_mark
             && is_open
-            && leaf.credit - cost > -leaf::depth_of(share, self.options.credit.ns(), len)
+            && leaf.credit - cost > -leaf::depth_of(share, self.options.credit.ns(), burst)
         {
             Fate::Mark
         } else {
@@ -440,12 +480,30 @@ impl Queue {
 
     /// What is left of a budget: a queue that is short is given time to go, as the virtual one is;
     /// what is beyond the gate goes soon, whatever that takes.
-    fn hold(&mut self, budget: u64, gate: Span) -> u64 {
-        let gate = budget.saturating_mul(gate.ns());
-        let over = self.waiting.saturating_sub(gate);
+    fn hold(&mut self, budget: u64, gate: Gate) -> u64 {
+        let Gate { rest, long } = gate;
+        let over = self.waiting.saturating_sub(long);
         self.is_long = over > 0;
-        let drained = (self.waiting >> 24).min(budget / 32) + (over >> 22);
+        let short = self.waiting.saturating_sub(rest) >> 24;
+        let drained = short.min(budget / HELD_BACK) + (over >> 22);
         budget.saturating_sub(drained).max(budget / 64)
+    }
+}
+
+/// How long a queue may be.
+#[derive(Clone, Copy, Debug)]
+struct Gate {
+    /// What may stand in it.
+    rest: u64,
+    /// From here on bursts are cut.
+    long: u64,
+}
+
+impl Gate {
+    /// For a queue that is served at `rate`, with packets of this length.
+    fn new(rate: u64, gate: Span, longest: u32) -> Gate {
+        let (time, one) = (rate.saturating_mul(gate.ns()), leaf::cost(longest).unsigned_abs());
+        Gate { rest: (time / 8).max(8 * one), long: time.max(16 * one) }
     }
 }
 

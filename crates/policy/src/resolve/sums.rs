@@ -112,13 +112,13 @@ impl Build<'_> {
     }
 
     /// What children are promised must fit into what their parent has. At the top of what weir's
-    /// allocator holds it must fit into 31/32 of that, because the virtual queue that acts there
-    /// holds back up to 1/32; the levels below share what the queue lets through.
+    /// allocator holds it must fit into 199/200 of that, because the queues there may hold
+    /// back up to 1/200; the levels below share what they let through.
     pub(super) fn check_promise(&mut self, owner: &Owner, whole: Both<Rate>, promised: Promise) {
         let Owner { name, place, allocates } = owner;
         for (direction, (place, (whole, promised))) in place.zip(whole.zip(promised)).named() {
             let admitted = match allocates {
-                true => whole.minus(Rate::from_bps(whole.bps().div_ceil(32))),
+                true => whole.minus(Rate::from_bps(whole.bps().div_ceil(200))),
                 false => *whole,
             };
             let Some(over) =
@@ -131,7 +131,7 @@ impl Build<'_> {
                 say(*promised)
             );
             if *allocates {
-                what += &format!(" and enforce = \"weir\" admits 31/32 of it, {admitted}");
+                what += &format!(" and enforce = \"weir\" admits 199/200 of it, {admitted}");
             }
             let help = format!("take {} off their rates, or raise its own", say(over));
             self.problems.error(*place, what, help);

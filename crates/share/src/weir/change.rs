@@ -192,6 +192,7 @@ impl Weir {
     pub fn set_peak(&mut self, place: Place, most: Rate) {
         if place == Place::Inner(0) {
             self.capacity = units(most);
+            self.size();
         } else {
             self.alter(place, |child| child.peak = peak(most));
         }

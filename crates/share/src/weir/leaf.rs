@@ -40,8 +40,14 @@ const SECOND: u64 = 1 << 26;
 const CONSTANT_MOST: u32 = 11;
 /// The longest time that gives credit, in ns.
 pub(super) const PAUSE: u64 = 1 << 34;
-/// Packets of the small credit, and of the large one at least.
-const BURST: i64 = 16;
+/// Of the longest packet 2^-6 is forgotten with each that is shorter.
+const FORGETS: u32 = 6;
+/// Packets of the small credit, and of the large one at least: where they take the link long, and
+/// else.
+const BURST: (i64, i64) = (4, 16);
+/// What a burst may take of the link beyond the least, in ns: at 10 Mbit/s sixteen packets of each
+/// of thirty leaves would be half a second of it.
+const BURST_TIME: u64 = 1 << 20;
 
 impl Leaf {
     pub(super) fn new(child: Child) -> Leaf {
@@ -60,11 +66,12 @@ impl Leaf {
     }
 
     /// Counts a packet of one that was silent; its rate is to be found anew.
-    pub(super) fn begin(&mut self, now: u64, len: u32) {
+    pub(super) fn begin(&mut self, now: u64, len: u32, most: i64) {
         let gap = now.saturating_sub(self.last);
         if self.last == 0 {
             // a newcomer may say something before anything is known of it
-            (self.credit, self.small) = (burst(len), burst(len).unsigned_abs());
+            let burst = burst(len, most);
+            (self.credit, self.small) = (burst, burst.unsigned_abs());
         } else if gap <= GAP_MOST {
             self.learn(u64::from(self.gap_max).midpoint(gap));
         }
@@ -96,7 +103,7 @@ impl Leaf {
         if self.age > 0 {
             self.rate = over(self.bytes, self.age);
         }
-        self.adapt(len);
+        self.adapt();
         if u64::from(self.age) >= (2 << self.constant()).min(u64::from(u32::MAX)) {
             self.child.flags.set(Flags::SEEDING, false);
             (self.bytes, self.age) = (0, 0);
@@ -111,19 +118,20 @@ impl Leaf {
             self.bytes = self.bytes.saturating_add(len);
         }
         let counted = u64::from(self.bytes) << FRACTION;
-        if counted > 2 * self.rate + (u64::from(len) << (FRACTION + 3)) {
+        if counted > 2 * self.rate + (u64::from(self.longest()) << (FRACTION + 3)) {
             // more in this window than twice the rate brings: it has jumped
             self.rate = over(self.bytes, self.age.max(1));
             self.child.flags.set_part(CONSTANT.0, CONSTANT.1, 0);
             (self.bytes, self.age) = (0, 0);
         } else {
-            self.adapt(len);
+            self.adapt();
         }
     }
 
     /// A time constant of about sixteen packets; shorter only when it is twice too long.
-    fn adapt(&mut self, len: u32) {
-        let wanted = bits(u64::from(len) << (FRACTION + 4)).saturating_sub(bits(self.rate));
+    fn adapt(&mut self) {
+        let wanted =
+            bits(u64::from(self.longest()) << (FRACTION + 4)).saturating_sub(bits(self.rate));
         let (wanted, is) = (wanted.min(CONSTANT_MOST), self.constant() - PERIOD);
         if wanted > is || wanted + 2 <= is {
             self.child.flags.set_part(CONSTANT.0, CONSTANT.1, wanted);
@@ -150,7 +158,14 @@ impl Leaf {
     }
 
     fn remember(&mut self, len: u32) {
-        self.child.flags.set_part(LENGTH.0, LENGTH.1, len.min(LONGEST));
+        let known = self.longest();
+        let kept = known - (known >> FORGETS);
+        self.child.flags.set_part(LENGTH.0, LENGTH.1, len.max(kept).min(LONGEST));
+    }
+
+    /// The longest of its latest packets, which it is sized by.
+    pub(super) fn longest(&self) -> u32 {
+        self.child.flags.part(LENGTH.0, LENGTH.1)
     }
 
     /// A free leaf keeps the next free one where its window would be.
@@ -169,19 +184,18 @@ impl Leaf {
         if self.rate == 0 {
             return gap > SECOND;
         }
-        let len = self.child.flags.part(LENGTH.0, LENGTH.1);
-        let eight = u128::from(len) << (CREDIT + 3);
+        let eight = u128::from(self.longest()) << (CREDIT + 3);
         gap > SILENT_LEAST.max(2 * u64::from(self.gap_max))
             && u128::from(gap) * u128::from(self.rate) > eight
     }
 
     /// Gives the credit of `gap` ns at `share`; `depth` ns of it are kept at most.
-    pub(super) fn earn(&mut self, gap: u64, share: u64, depth: u64, len: u32) {
-        let most = depth_of(share, depth, len);
+    pub(super) fn earn(&mut self, gap: u64, share: u64, depth: u64, burst: i64) {
+        let most = depth_of(share, depth, burst);
         let earned = share.saturating_mul(gap.min(PAUSE)).min(MOST_CREDIT.unsigned_abs());
         self.credit = self.credit.saturating_add_unsigned(earned).min(most);
         let small = self.small.saturating_add(earned);
-        self.small = small.min(burst(len).unsigned_abs());
+        self.small = small.min(burst.unsigned_abs());
     }
 
     /// Takes what a packet costs.
@@ -194,15 +208,21 @@ impl Leaf {
 /// No credit or debt is above this: there is room to add two.
 const MOST_CREDIT: i64 = 1 << 61;
 
-/// The credit of a burst.
-pub(super) fn burst(len: u32) -> i64 {
-    BURST * cost(len)
+/// What a burst may take of a link of this rate.
+pub(super) fn burst_of(link: u64) -> i64 {
+    i64::try_from(link.saturating_mul(BURST_TIME)).unwrap_or(MOST_CREDIT)
+}
+
+/// The credit of a burst of packets of this length: sixteen of them, or what `most` has room for,
+/// but four.
+pub(super) fn burst(len: u32, most: i64) -> i64 {
+    most.clamp(BURST.0 * cost(len), BURST.1 * cost(len))
 }
 
 /// How much credit may be saved: `depth` ns of the share, a burst at least.
-pub(super) fn depth_of(share: u64, depth: u64, len: u32) -> i64 {
+pub(super) fn depth_of(share: u64, depth: u64, burst: i64) -> i64 {
     let most = share.saturating_mul(depth).min(MOST_CREDIT.unsigned_abs());
-    i64::try_from(most).unwrap_or(MOST_CREDIT).max(burst(len))
+    i64::try_from(most).unwrap_or(MOST_CREDIT).max(burst)
 }
 
 /// What a packet costs.

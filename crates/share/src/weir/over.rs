@@ -12,7 +12,8 @@ impl Weir {
     ///
     /// Cost: O(levels) for each leaf in the list; nothing is allocated.
     pub fn take_over(&mut self, old: &Weir, kept: &[(Place, Place)]) {
-        (self.queue, self.last) = (old.queue, old.last);
+        (self.queue, self.last, self.longest) = (old.queue, old.last, old.longest);
+        self.size();
         for &(from, to) in kept {
             if let (Place::Inner(from), Place::Inner(to)) = (from, to)
                 && let Some(was) = old.inner.get(from as usize)
