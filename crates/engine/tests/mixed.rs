@@ -294,3 +294,15 @@ fn shares_of_mixed_frames_at_100_mbit() {
 fn shares_of_mixed_frames_at_1_gbit() {
     hold(1_000.0);
 }
+
+/// What leaves may not send for their peaks is not kept for them. How it is split is the paper's
+/// matter: with its window of 2 ms it is far off where a leaf sends a packet in that time.
+#[test]
+fn hsdba_uses_the_link_where_leaves_have_peaks() {
+    for seed in 1..7 {
+        let classes = random(seed, 100.0);
+        let outcome = run(&classes, "hsdba", Span::from_ms(500), Span::from_secs(1));
+        let Off { used, .. } = off(&classes, &outcome);
+        assert!(used >= 0.99, "tree {seed}: {used} of the link");
+    }
+}

@@ -3,7 +3,8 @@
 //! says, so that this can be seen, and `Reading::Corrected` what it must mean:
 //!
 //! - a packet is dropped when the random number is *below* the probability;
-//! - a rate is compared with weight times level, and counts as no more than the peak;
+//! - a rate is compared with weight times level, and counts as no more than the peak, in the nodes
+//!   above as well;
 //! - only leaves drop: what several levels drop multiplies;
 //! - the satisfied are summed exactly, each with what it last added, not by one average for all;
 //! - a node has its part of the level, not what it was measured to send;
@@ -164,10 +165,14 @@ impl Hsdba {
         self.look_for_silence(now);
         let mut budget = self.tree.capacity();
         let (mut share, mut by) = (budget, Place::Inner(0));
+        // what a node may not send, none above it is asked for
+        let mut asked = self.measure(now, Place::Leaf(leaf), len);
+        for &at in path.nodes().iter().skip(1).rev() {
+            asked = self.measure(now, Place::Inner(at), asked);
+        }
         let children = path.nodes().iter().skip(1).map(|&at| Place::Inner(at));
         let children = children.chain([Place::Leaf(leaf)]);
         for (&parent, child) in path.nodes().iter().zip(children) {
-            self.measure(now, child, len);
             share = self.entitled(parent, child, budget);
             self.judge(parent, child, share, budget);
             let entitled = self.entitled(parent, child, budget);
@@ -275,8 +280,21 @@ impl Hsdba {
         }
     }
 
-    /// How fast it sends now, and that it does.
-    fn measure(&mut self, now: u64, place: Place, len: u32) {
+    /// How fast it sends now, and that it does; what its parent counts of this packet.
+    fn measure(&mut self, now: u64, place: Place, len: u32) -> u32 {
+        self.count(now, place, len);
+        let peak = self.terms(place).peak;
+        let rate = self.known(place).window.rate;
+        if rate <= peak {
+            return len;
+        }
+        // to the nearest byte, so that small packets count right in the mean
+        let counted =
+            (u128::from(len) * u128::from(peak) + u128::from(rate / 2)) / u128::from(rate);
+        u32::try_from(counted).unwrap_or(len)
+    }
+
+    fn count(&mut self, now: u64, place: Place, len: u32) {
         let (window, idle) = (self.options.window.ns(), self.options.idle.ns());
         let known = self.known(place);
         if window > 0 {

@@ -36,6 +36,27 @@ fn hsdba_corrected_is_within_one_per_cent() {
     assert!(found.mean <= 0.01 && found.used >= 0.99);
 }
 
+/// Demands are capped by peaks on their way up: what a leaf may not send, its class does not want.
+#[test]
+fn hsdba_leaves_nothing_where_leaves_have_peaks() {
+    let capped = |parent| Node { peak: gbit(0.5), ..Node::leaf(parent, 1) };
+    let (a, b) = (1, 2);
+    let inner = |parent| Node::inner(parent, 1);
+    let nodes = [
+        Node::link(gbit(10.0)),
+        inner(LINK),
+        inner(LINK),
+        capped(a),
+        capped(a),
+        Node::leaf(b, 1),
+        Node::leaf(b, 1),
+    ];
+    let senders: Vec<Sender> =
+        (3..7).map(|node| steady(node, if node < 5 { 3e9 } else { 6e9 }, 0.0, 0.3)).collect();
+    let found = of(Law::Hsdba(Options::default()), &nodes, &senders, &[(0.1, 0.3)]);
+    assert!(found.used >= 0.99 && found.most <= 0.02, "{}, {}", found.used, found.most);
+}
+
 #[test]
 fn hsdba_as_printed_fails() {
     let printed = Law::Hsdba(Options { reading: Reading::Printed, ..Options::default() });
