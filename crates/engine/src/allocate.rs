@@ -4,7 +4,7 @@
 //! may have is left to their queues.
 
 use weir_policy::plan::{Kind, Node, NodeId, Shares};
-use weir_policy::{Both, Enforce, Plan};
+use weir_policy::{Both, Enforce, Plan, Queue};
 use weir_share as share;
 use weir_units::{Rate, limits};
 
@@ -47,6 +47,17 @@ pub(crate) struct Held {
     /// How many levels below the link that one is.
     pub(crate) level: u8,
     pub(crate) ecn: bool,
+    pub(crate) among: Among,
+}
+
+/// Who shares in a leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Among {
+    /// All frames are alike.
+    Frames,
+    Flows,
+    /// Each host, then each of its flows.
+    Hosts,
 }
 
 /// The law of a node; `None`: queues.
@@ -98,6 +109,11 @@ pub(crate) fn spec(plan: &Plan, layout: &Layout, way: impl Fn(&Both<Shares>) -> 
             queue: layout.slots[queue_of(plan, top) as usize],
             level: plan.node(top).depth,
             ecn: plan.words_of(id).ecn.unwrap_or(false),
+            among: match plan.words_of(id).queue {
+                Some(Queue::Fifo) => Among::Frames,
+                Some(Queue::FairHost) => Among::Hosts,
+                Some(Queue::Fair) | None => Among::Flows,
+            },
         };
         spec.seats.extend(numbers_of(layout, node, id).map(|number| (number, held)));
     }

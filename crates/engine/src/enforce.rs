@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 
 use weir_packet::Label;
-use weir_share::{Behind, Fate, Hsdba, Options, Place, Places, Weir, hsdba};
+use weir_share::{Behind, Fate, Flows, Hsdba, Options, Place, Places, Weir, Who, hsdba};
 use weir_units::{Bytes, Instant, Rate};
 
-use crate::allocate::{Held, LAWS, Law, Spec, Tree};
+use crate::allocate::{Among, Held, LAWS, Law, Spec, Tree};
 
 /// The allocators of one port.
 #[derive(Debug, Default)]
@@ -19,6 +19,8 @@ pub(crate) struct Enforcer {
     seats: Box<[Seat]>,
     /// The leaves that hold the frames of branches; sorted.
     queues: Box<[u32]>,
+    /// What the flows of a leaf have had.
+    flows: Flows,
     /// The last frame that was judged is to be marked.
     has_marked: bool,
 }
@@ -40,10 +42,18 @@ struct Seat {
     /// How many levels below the link that one is.
     level: u8,
     ecn: bool,
+    among: Among,
 }
 
 const NONE: u32 = u32::MAX;
-const NOBODY: Seat = Seat { places: [NONE; 2], queue: NONE, law: Law::Weir, level: 0, ecn: false };
+const NOBODY: Seat = Seat {
+    places: [NONE; 2],
+    queue: NONE,
+    law: Law::Weir,
+    level: 0,
+    ecn: false,
+    among: Among::Frames,
+};
 
 /// What makes the enforcer of one spec out of that of another.
 #[derive(Debug, Default)]
@@ -121,6 +131,11 @@ impl Enforcer {
                 Behind::default()
             };
             let fate = match allocator {
+                Allocator::Weir(weir) if is_held && seat.among != Among::Frames => {
+                    let who = who(label, seat.among);
+                    let flows = (&mut self.flows, who);
+                    weir.packet_among(now, (leaf, label.leaf), len, behind, flows)
+                }
                 Allocator::Weir(weir) => weir.packet_before(now, leaf, len, behind),
                 Allocator::Hsdba(hsdba) => hsdba.packet(now, leaf, len),
             };
@@ -198,6 +213,7 @@ impl Enforcer {
                     _ => {}
                 }
             }
+            new.flows.take_over(&mut self.flows);
             std::mem::swap(self, new);
         }
         self.set_rate(edit.rate);
@@ -230,18 +246,31 @@ impl Edit {
                 edit.kept[at] = kept(before, &old_places, tree, &places);
             }
         }
-        for &(number, Held { law, queue, level, ecn }) in &new.seats {
+        for &(number, Held { law, queue, level, ecn, among }) in &new.seats {
             if let Some(seat) = seats.get_mut(number as usize) {
-                *seat = Seat { law, queue, level, ecn, ..*seat };
+                *seat = Seat { law, queue, level, ecn, among, ..*seat };
             }
         }
         let mut queues: Vec<u32> = new.seats.iter().map(|(_, held)| held.queue).collect();
         queues.sort_unstable();
         queues.dedup();
+        let has_flows = |seat: &Seat| seat.law == Law::Weir && seat.among != Among::Frames;
+        if seats.iter().any(has_flows) {
+            enforcer.flows = Flows::new(u32::try_from(seats.len()).unwrap_or(u32::MAX));
+        }
         (enforcer.seats, enforcer.queues) = (seats.into(), queues.into());
         edit.new = Some(enforcer);
         edit
     }
+}
+
+/// Whose a frame is in its leaf. Both the place of a flow and the number of a host come of a keyed
+/// hash, so nobody can choose to share with another.
+fn who(label: &Label, among: Among) -> Who {
+    let host = (among == Among::Hosts).then_some(label.host);
+    // frames of no connection that is known are one flow of their host
+    let flow = if label.flow.is_none() { label.host | 1 << 31 } else { label.flow.index };
+    Who { flow, host }
 }
 
 /// The allocator of a tree; none for one without nodes. A plan is never larger than a tree may be.

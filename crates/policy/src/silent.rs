@@ -1,10 +1,11 @@
 //! Words that say nothing where they stand: a branch that is held to its shares without queues has
-//! none that frames of different connections could wait in, and one plain queue for all of it.
+//! none that frames of different connections could wait in, and one plain queue for all of it. Only
+//! `queue` says something in weir's: who shares in a leaf. HSDBA knows leaves and no flows.
 
 use crate::class::Enforce;
 use crate::plan::{Kind, Plan};
 use crate::policy::Policy;
-use crate::problem::{At, Problems};
+use crate::problem::{At, Problems, Severity};
 use crate::reader::Table;
 use crate::say;
 
@@ -26,13 +27,30 @@ pub(crate) fn check(plan: &Plan, policy: &Policy, problems: &mut Problems) {
         return;
     }
     let link = policy.links.iter().find(|link| link.name == plan.name);
+    let of_link = link.filter(|link| link.enforce == Enforce::Hsdba).map(|l| ("/", l.place));
+    let of_classes = policy.classes.iter().filter_map(|class| match class.enforce {
+        Some(At { value: Enforce::Hsdba, place }) => Some((&*class.path, place)),
+        _ => None,
+    });
+    for (path, place) in of_link.into_iter().chain(of_classes) {
+        if plan.find(path).is_some() {
+            let what = format!(
+                "\"{path}\" shares between its leaves, and not inside one: HSDBA drops at random, \
+                 so a flow that does not slow down takes a leaf from those that do"
+            );
+            let help = "write enforce = \"weir\", which shares inside leaves too";
+            problems.add(Severity::Note, place, what, help);
+        }
+    }
     let classes = policy.classes.iter().map(|class| (&*class.path, &class.said));
     let all = classes.chain(link.map(|link| ("/", &link.said)));
     for (path, words) in all.filter(|(_, words)| !words.is_empty()) {
         let Some(id) = plan.find(path) else { continue };
         let Some(top) = tops[id as usize] else { continue };
         let (is_top, held) = (top == id, plan.node(top));
-        for word in words.iter().filter(|word| !is_top || QUEUES.contains(&word.value)) {
+        let is_weirs = plan.node(id).enforce == Enforce::Weir;
+        let says = |word: &str| word == "queue" && is_weirs || is_top && OF_THE_TOP.contains(&word);
+        for word in words.iter().filter(|word| !says(word.value)) {
             let law = say::enforce(plan.node(id).enforce);
             let what =
                 format!("\"{}\" says nothing here: enforce = \"{law}\" has no queues", word.value);
@@ -101,6 +119,23 @@ mod tests {
         let rest = "[class.\"/a\"]\n";
         let with_words = within.replace(rest, &format!("{rest}queue = \"fair\"\n"));
         assert_eq!(warnings("", &with_words), [""; 0]);
+    }
+
+    #[test]
+    fn who_shares_in_a_leaf_is_said_to_weirs_allocator_and_not_to_hsdba() {
+        let branch = |law: &str| {
+            format!(
+                "[class.\"/a\"]\nenforce = \"{law}\"\nqueue = \"fair-host\"\n\
+                 [class.\"/a/b\"]\nmatch = \"any\"\nqueue = \"fifo\"\n"
+            )
+        };
+        assert_eq!(warnings("", &branch("weir")), [""; 0]);
+        assert_eq!(warnings("", &branch("hsdba")).len(), 2);
+        let line = "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"1gbit\"\nup = \"1gbit\"\n";
+        let text = format!("{line}{}", branch("hsdba"));
+        let reading = read(Source::new("p", text), &mut |_| Err(String::new())).unwrap();
+        let notes = reading.problems.iter().filter(|p| p.severity == Severity::Note);
+        assert_eq!(notes.filter(|p| p.what.contains("not inside one")).count(), 1);
     }
 
     #[test]

@@ -150,7 +150,10 @@ fn guarantees_under_weirs_allocator_fit_into_199_of_200_parts() {
     };
     assert_eq!(problems(&class("19900kbit"), ""), Vec::<String>::new());
     let said = problems(&class("19901kbit"), "");
-    assert!(said.len() == 1 && said[0].contains("199/200") && said[0].contains("1kbit"), "{said:?}");
+    assert!(
+        said.len() == 1 && said[0].contains("199/200") && said[0].contains("1kbit"),
+        "{said:?}"
+    );
 }
 
 #[test]

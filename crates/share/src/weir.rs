@@ -19,6 +19,7 @@ mod sweep;
 use weir_units::{Bytes, Instant, Rate, Span, limits};
 
 use crate::fate::Fate;
+use crate::flows::{Admission, Flows, Limit, Who};
 use crate::scale::{CREDIT, LONGEST, Packed, rate, units};
 use crate::tree::{Layout, Node, Place, Places, Unfit, number};
 use child::{Child, Flags, Sums};
@@ -61,8 +62,8 @@ pub struct Behind {
 }
 
 /// Part of the rate by which a queue is drained, at most: the virtual one, and that of a node. Both
-/// together hold back 1/256.
-const HELD_BACK: u64 = 512;
+/// together hold back less than 1/200.
+const HELD_BACK: [u64; 2] = [256, 1024];
 /// Part of the rate that is shared out in addition while the virtual queue is nearly empty.
 const RAISED: u64 = 256;
 /// The nodes from the link to a leaf.
@@ -182,12 +183,46 @@ impl Weir {
     /// what waits there is taken from what that node has, so that the queue stays short also where
     /// less leaves it than this allocator knows.
     pub fn packet_before(&mut self, now: Instant, leaf: u32, len: u32, behind: Behind) -> Fate {
+        let way = match self.way(now, leaf, len, behind) {
+            Ok(way) => way,
+            Err(by) => return Fate::Drop { by },
+        };
+        self.enforce(leaf, len.clamp(1, LONGEST), &way, behind.can_mark)
+    }
+
+    /// The same where the leaf divides what it has among its flows; `number` is its number there.
+    pub fn packet_among(
+        &mut self,
+        now: Instant,
+        (leaf, number): (u32, u32),
+        len: u32,
+        behind: Behind,
+        (flows, who): (&mut Flows, Who),
+    ) -> Fate {
+        let way = match self.way(now, leaf, len, behind) {
+            Ok(way) => way,
+            Err(by) => return Fate::Drop { by },
+        };
+        let len = len.clamp(1, LONGEST);
+        let is_long = way.is_full || self.queue > self.gate.long.saturating_mul(4);
+        let limit = Limit { share: way.share, is_long, can_mark: behind.can_mark };
+        let fate = match flows.admit(now.ns(), number, who, len, limit) {
+            Admission::Pass => Fate::Pass,
+            Admission::Mark => Fate::Mark,
+            Admission::Drop => return Fate::Drop { by: way.by },
+        };
+        self.queue = self.queue.saturating_add(leaf::cost(len).unsigned_abs());
+        fate
+    }
+
+    /// Counts a packet, and moves the levels on its way.
+    fn way(&mut self, now: Instant, leaf: u32, len: u32, behind: Behind) -> Result<Way, Place> {
         let (now, len) = (now.ns(), len.clamp(1, LONGEST));
         let Some(flags) = self.leaves.get(leaf as usize).map(|l| l.child.flags) else {
-            return Fate::Drop { by: Place::Inner(0) };
+            return Err(Place::Inner(0));
         };
         if flags.0 & (Flags::FREE | Flags::WAITING) != 0 {
-            return Fate::Drop { by: Place::Leaf(leaf) };
+            return Err(Place::Leaf(leaf));
         }
         self.step(now, leaf);
         let gap = self.leaves[leaf as usize].last;
@@ -199,8 +234,7 @@ impl Weir {
             self.size();
         }
         self.drain(now);
-        let way = self.descend(leaf, behind);
-        self.enforce(leaf, len, gap, &way, behind.can_mark)
+        Ok(Way { gap, ..self.descend(leaf, behind) })
     }
 
     /// What a leaf may send now; the link's rate while nothing limits it.
@@ -372,7 +406,7 @@ impl Weir {
         }
         // what has queued is given 2^24 ns to go, and a part of the rate at most: with 2^22 a load
         // of just the rate lost 0.65 % instead of 0.32 %, and the queue under overload was the same
-        let drained = (self.queue.saturating_sub(rest) >> 24).min(self.capacity / HELD_BACK);
+        let drained = (self.queue.saturating_sub(rest) >> 24).min(self.capacity / HELD_BACK[0]);
         let over = self.queue.saturating_sub(long) >> 26;
         self.capacity - drained - over.min(self.capacity / 32)
     }
@@ -409,12 +443,12 @@ impl Weir {
         if queue.above == 0 {
             budget = queue.hold(budget, Gate::new(budget, self.options.gate, self.longest));
         }
-        Way { share: budget, by, is_crowded: queue.is_long }
+        Way { share: budget, by, is_crowded: queue.is_long, is_full: queue.is_full, gap: 0 }
     }
 
     /// Lets a packet pass by the credit of its leaf.
-    fn enforce(&mut self, number: u32, len: u32, gap: u64, way: &Way, can_mark: bool) -> Fate {
-        let &Way { share, by, is_crowded } = way;
+    fn enforce(&mut self, number: u32, len: u32, way: &Way, can_mark: bool) -> Fate {
+        let &Way { share, by, is_crowded, gap, .. } = way;
         let gate = self.gate.long;
         let leaf = &mut self.leaves[number as usize];
         let cost = leaf::cost(len);
@@ -458,6 +492,10 @@ struct Way {
     by: Place,
     /// A queue behind is so long that only small bursts pass.
     is_crowded: bool,
+    /// It is so long that flows may have no more than a few packets.
+    is_full: bool,
+    /// Since the last packet of the leaf, in ns.
+    gap: u64,
 }
 
 /// A queue behind a node on the way.
@@ -468,6 +506,7 @@ struct Queue {
     /// What waits, as an amount.
     waiting: u64,
     is_long: bool,
+    is_full: bool,
 }
 
 impl Queue {
@@ -475,7 +514,12 @@ impl Queue {
     fn new(behind: Behind, depth: usize) -> Queue {
         let waiting = behind.waiting.get().min(1 << 30) << CREDIT;
         let above = depth.saturating_sub(behind.level as usize);
-        Queue { above: if waiting == 0 { usize::MAX } else { above }, waiting, is_long: false }
+        Queue {
+            above: if waiting == 0 { usize::MAX } else { above },
+            waiting,
+            is_long: false,
+            is_full: false,
+        }
     }
 
     /// What is left of a budget: a queue that is short is given time to go, as the virtual one is;
@@ -484,8 +528,9 @@ impl Queue {
         let Gate { rest, long } = gate;
         let over = self.waiting.saturating_sub(long);
         self.is_long = over > 0;
+        self.is_full = over > 3 * long;
         let short = self.waiting.saturating_sub(rest) >> 24;
-        let drained = short.min(budget / HELD_BACK) + (over >> 22);
+        let drained = short.min(budget / HELD_BACK[1]) + (over >> 22);
         budget.saturating_sub(drained).max(budget / 64)
     }
 }

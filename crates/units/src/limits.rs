@@ -86,6 +86,8 @@ pub const SHARE_NODES: u32 = 1 << 20;
 pub const SHARE_WEIGHT: u32 = 1 << 20;
 /// Events of leaves that join and go, kept until they are fetched.
 pub const SHARE_EVENTS: usize = 1_024;
+/// Flows of all leaves without queues that are over their part of a leaf at the same time.
+pub const SHARE_FLOWS: usize = 1 << 14;
 /// Bytes of the ring by which frames come to a packet port.
 pub const PACKET_RING_BYTES: usize = 8 << 20;
 /// Bytes that the kernel may hold for one socket of a port.
