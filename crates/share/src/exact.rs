@@ -1,7 +1,8 @@
 //! The exact answer that everything else is held to: hierarchical weighted max-min with
 //! guarantees. A parent that has A gives each child `min(d, max(min(g, d), w x level))`, with
 //! demand d (never above the peak), guarantee g, weight w, and the one level for which these add up
-//! to A or all demands are met. Guarantees above A are scaled down to it.
+//! to A or all demands are met. Where the guarantees (of each no more than it wants) are more than
+//! A, they are scaled down to it; while a child without a guarantee wants something, to 99 % of A.
 //!
 //! Demands go up, capped by each peak; grants come down. At a node the level is found by walking
 //! along the points at which a child begins (g/w) and ends (d/w) to rise with the level, in order.
@@ -60,17 +61,21 @@ fn split(grant: u64, children: &[u32], nodes: &[Node], wants: &[u64], grants: &m
         let least = u128::from(node.floor.bps()).min(most);
         Child { at, least, most, weight: u128::from(node.weight.max(1)) }
     };
-    let children: Vec<Child> = children.iter().map(child).collect();
+    let mut children: Vec<Child> = children.iter().map(child).collect();
     let grant = u128::from(grant);
-    let least: u128 = children.iter().map(|c| c.least).sum();
+    let mut least: u128 = children.iter().map(|c| c.least).sum();
     if children.iter().map(|c| c.most).sum::<u128>() <= grant {
         children.iter().for_each(|c| grants[c.at] = crate::scale::narrow(c.most));
         return;
     }
+    let has_none = |c: &Child| c.most > 0 && nodes[c.at].floor == Rate::ZERO;
+    let promised = if children.iter().any(has_none) { grant - grant / 100 } else { grant };
+    if least > promised {
+        children.iter_mut().for_each(|c| c.least = c.least * promised / least);
+        least = children.iter().map(|c| c.least).sum();
+    }
     if least >= grant {
-        for c in &children {
-            grants[c.at] = crate::scale::narrow(c.least * grant / least.max(1));
-        }
+        children.iter().for_each(|c| grants[c.at] = crate::scale::narrow(c.least));
         return;
     }
     let (left, weight) = level(&children, grant, least);
@@ -138,7 +143,13 @@ mod tests {
         let link = Node::link(Rate::from_bps(100));
         let kept = |floor| Node { floor: Rate::from_bps(floor), ..Node::leaf(LINK, 1) };
         let nodes = [link, kept(150), kept(50), Node::leaf(LINK, 1)];
-        assert_eq!(shares_of(&nodes, &[0, 500, 500, 500]), [100, 75, 25, 0]);
+        assert_eq!(shares_of(&nodes, &[0, 500, 500, 0]), [100, 75, 25, 0]);
+        // who has no guarantee has a hundredth
+        let nodes = [Node::link(Rate::from_bps(1_000)), kept(1_500), kept(500), kept(0)];
+        assert_eq!(shares_of(&nodes, &[0, 5_000, 5_000, 0]), [1_000, 750, 250, 0]);
+        assert_eq!(shares_of(&nodes, &[0, 5_000, 5_000, 5_000]), [1_000, 742, 247, 11]);
+        // no more is promised than is wanted
+        assert_eq!(shares_of(&nodes, &[0, 5_000, 100, 5_000]), [1_000, 928, 61, 11]);
     }
 
     #[test]

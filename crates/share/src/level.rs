@@ -26,6 +26,14 @@ pub(crate) enum Level {
     At(u64),
     /// What they have in any case, so much, is more than there is.
     Short(u64),
+    /// The same, and some have nothing in any case: these have this level, the others as much at
+    /// least as is left.
+    Scarce {
+        /// What they have in any case.
+        sum: u64,
+        /// What a unit of weight has, in 2^-16.
+        level: u64,
+    },
 }
 
 impl Level {
@@ -39,8 +47,22 @@ impl Level {
                 let wide = u128::from(kid.least) * u128::from(budget) / u128::from(sum.max(1));
                 narrow(wide).min(open)
             }
+            Level::Scarce { sum, level } => {
+                let scaled = scaled(kid, promised(budget), sum);
+                part(kid.weight, level).max(scaled).min(open)
+            }
         }
     }
+}
+
+/// What is left for guarantees where some have none.
+fn promised(budget: u64) -> u64 {
+    budget - budget / 100
+}
+
+/// What a child has in any case where all of these together are scaled down.
+fn scaled(kid: Kid, promised: u64, sum: u64) -> u64 {
+    narrow(u128::from(kid.least) * u128::from(promised) / u128::from(sum.max(1)))
 }
 
 fn part(weight: u32, level: u64) -> u64 {
@@ -65,18 +87,35 @@ fn search(
     grain: u128,
     kids: &(impl Iterator<Item = Kid> + Clone),
 ) -> Level {
-    let (mut most, mut least, mut weight) = (0_u64, 0_u64, 0_u64);
+    let (mut most, mut least, mut weight, mut is_bare) = (0_u64, 0_u64, 0_u64, false);
     for kid in kids.clone() {
         most = most.saturating_add(kid.most);
         least = least.saturating_add(kid.least);
         weight += if kid.most > 0 { u64::from(kid.weight) } else { 0 };
+        is_bare |= kid.most > 0 && kid.least == 0;
     }
     if most <= budget {
         return Level::Open;
     }
+    if is_bare && least > promised(budget) {
+        let scaled = |kid: Kid| Kid { least: scaled(kid, promised(budget), least), ..kid };
+        let level = root(budget, start, weight, grain, &kids.clone().map(scaled));
+        return Level::Scarce { sum: least, level };
+    }
     if least >= budget {
         return Level::Short(least);
     }
+    Level::At(root(budget, start, weight, grain, kids))
+}
+
+/// The level at which children have all of the budget.
+fn root(
+    budget: u64,
+    start: u64,
+    weight: u64,
+    grain: u128,
+    kids: &(impl Iterator<Item = Kid> + Clone),
+) -> u64 {
     let goal = u128::from(budget) << POINT;
     let (mut low, mut high) = (0_u128, goal);
     let even = high / u128::from(weight.max(1));
@@ -108,7 +147,7 @@ fn search(
             level = low.midpoint(high);
         }
     }
-    Level::At(narrow(low))
+    narrow(low)
 }
 
 #[cfg(test)]
@@ -132,7 +171,8 @@ mod tests {
         };
         near(shares(50, &[(0, 10, 1), (0, 20, 1), (0, 30, 1)]), [10, 20, 20]);
         near(shares(100, &[(60, 100, 1), (0, 100, 1), (0, 100, 3)]), [60, 10, 30]);
-        near(shares(100, &[(150, 500, 1), (50, 500, 1), (0, 500, 1)]), [75, 25, 0]);
+        near(shares(100, &[(150, 500, 1), (50, 500, 1), (0, 0, 1)]), [75, 25, 0]);
+        near(shares(1_000, &[(1_500, 5_000, 1), (500, 5_000, 1), (0, 5_000, 1)]), [742, 247, 10]);
         near(shares(100, &[(0, 10, 1), (0, 20, 1), (0, 30, 1)]), [10, 20, 30]);
     }
 

@@ -86,7 +86,7 @@ struct Inner {
     /// What its parent knows that it wants.
     demand: u64,
     budget: u64,
-    /// What a unit of weight has, in 2^-16; `OPEN` or `SHORT`.
+    /// What a unit of weight has, in 2^-16; `OPEN`, `SHORT`, or with `SCARCE`.
     level: u64,
     /// Its children: those with children, and leaves, from and up to where.
     inner: [u32; 2],
@@ -97,6 +97,8 @@ struct Inner {
 const OPEN: u64 = u64::MAX;
 /// Guarantees are more than there is.
 const SHORT: u64 = u64::MAX - 1;
+/// The level of those without a guarantee, where guarantees are too much; no level is as high.
+const SCARCE: u64 = 1 << 62;
 
 #[derive(Clone, Copy, Debug)]
 struct Terms {
@@ -242,6 +244,10 @@ impl Published {
         match node.level {
             OPEN => Level::Open,
             SHORT => Level::Short(self.kids(node).map(|kid| kid.least).sum()),
+            level if level & SCARCE > 0 => {
+                let sum = self.kids(node).map(|kid| kid.least).sum();
+                Level::Scarce { sum, level: level & !SCARCE }
+            }
             level => Level::At(level),
         }
     }

@@ -216,6 +216,7 @@ impl Weir {
     }
 
     /// Counts a packet, and moves the levels on its way.
+    #[inline(always)]
     fn way(&mut self, now: Instant, leaf: u32, len: u32, behind: Behind) -> Result<Way, Place> {
         let (now, len) = (now.ns(), len.clamp(1, LONGEST));
         let Some(flags) = self.leaves.get(leaf as usize).map(|l| l.child.flags) else {

@@ -3,7 +3,7 @@
 //! recurrence, HCSFQ moves the fair rate by what was accepted, AHAB the threshold of a
 //! slice by what three of them pass.
 
-use super::{Core, Inner, OPEN, PART, Published, SHORT, Terms};
+use super::{Core, Inner, OPEN, PART, Published, SCARCE, SHORT, Terms};
 use crate::level::{self, Kid, Level};
 use crate::plain::part;
 use crate::scale::narrow;
@@ -103,11 +103,12 @@ impl Published {
     }
 
     fn exact(&self, node: &Inner) -> u64 {
-        let was = if node.level >= SHORT { 0 } else { node.level };
+        let was = if node.level >= SCARCE { 0 } else { node.level };
         match level::follow(node.budget, was, &self.kids(node)) {
             Level::Open => OPEN,
             Level::Short(_) => SHORT,
             Level::At(level) => level,
+            Level::Scarce { level, .. } => SCARCE | level,
         }
     }
 

@@ -76,9 +76,10 @@ impl Inner {
         let Sums { fixed, wanting, weight, .. } = self.sums;
         let start = even(budget, weight).get();
         let old = if self.sums.level.is_infinite() { start } else { self.sums.level.get() };
-        let goal = if fixed >= budget {
-            // too high for those that are satisfied; where guarantees alone are too much, zero
-            old / 2
+        let goal = if fixed >= budget - self.reserve(budget) {
+            // too high for those that are satisfied; where guarantees alone are too much, what is
+            // left to those without
+            (old / 2).max(self.bottom(budget))
         } else if wanting == 0 {
             old.saturating_mul(2).max(start / 1_024 + 1)
         } else {
@@ -121,14 +122,27 @@ impl Inner {
                 SATISFIED | KEPT => demand.min(floor),
                 _ => 0,
             };
-            let wide = u128::from(fixed) * u128::from(budget) / u128::from(self.sums.fixed);
-            share = narrow(wide);
+            let promised = budget - self.reserve(budget);
+            let wide = u128::from(fixed) * u128::from(promised) / u128::from(self.sums.fixed);
+            share = narrow(wide).max(part);
         }
         (share.min(open), share < open)
     }
 
     fn is_oversubscribed(&self, budget: u64) -> bool {
-        self.sums.level.get() == 0 && self.sums.fixed > budget
+        let bottom = self.bottom(budget);
+        self.sums.level.get() <= bottom + bottom / 8
+            && self.sums.fixed > budget - self.reserve(budget)
+    }
+
+    /// What guarantees leave to those that want more than theirs, or have none.
+    fn reserve(&self, budget: u64) -> u64 {
+        if self.sums.wanting > 0 { budget / 100 } else { 0 }
+    }
+
+    /// The level below which none falls.
+    fn bottom(&self, budget: u64) -> u64 {
+        even(self.reserve(budget), self.sums.wanting).get()
     }
 }
 

@@ -84,6 +84,19 @@ fn guarantees_hold_beside_weights() {
 }
 
 #[test]
+fn guarantees_above_the_link_leave_a_hundredth_to_those_without() {
+    let kept = |floor| Node { floor: gbit(floor), ..Node::leaf(LINK, 1) };
+    let nodes = [Node::link(gbit(10.0)), kept(8.0), kept(6.0), kept(0.0), kept(0.0)];
+    let senders: Vec<_> = (1..5).map(|at| steady(at, 1e10, 0.0, 0.3)).collect();
+    hold(&nodes, &senders, &[(0.1, 0.3)], [0.01, 0.02]);
+    // nobody without one: all of it
+    hold(&nodes, &senders[..2], &[(0.1, 0.3)], [0.005, 0.01]);
+    // who is guaranteed a little beside much has its part of what there is
+    let nodes = [Node::link(gbit(9.0)), kept(7.0), kept(2.9), kept(0.1)];
+    hold(&nodes, &senders[..3], &[(0.1, 0.3)], [0.005, 0.01]);
+}
+
+#[test]
 fn guarantees_above_the_link_are_scaled() {
     let kept = |floor| Node { floor: gbit(floor), ..Node::leaf(LINK, 1) };
     let nodes = [Node::link(gbit(10.0)), kept(15.0), kept(5.0), kept(0.0)];
