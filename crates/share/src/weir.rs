@@ -560,3 +560,20 @@ fn peak(rate: Rate) -> Packed {
 
 const _: () = assert!(size_of::<Leaf>() == 64 && size_of::<Inner>() == 64);
 const _: () = assert!(CREDIT == 33, "an amount over ns is a rate");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_virtual_queue_drains_at_the_rate_of_the_link() {
+        let nodes = [Node::link(Rate::from_bps(100_000_000)), Node::leaf(0, 1)];
+        let (mut weir, _) = Weir::new(&nodes, Options::SHORT).expect("is a tree");
+        weir.queue = leaf::cost(50_000).unsigned_abs();
+        weir.drain(1_000_000);
+        let left = weir.queue >> CREDIT;
+        assert!(left.abs_diff(37_500) <= 1, "{left}");
+        weir.drain(4_100_000);
+        assert_eq!(weir.queue, 0);
+    }
+}

@@ -236,3 +236,63 @@ fn over(bytes: u32, ns: u32) -> u64 {
     let bytes = u64::from(bytes.min(1 << 30));
     ((bytes << CREDIT) / u64::from(ns)).min(MOST)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scale::{Packed, rate};
+
+    const MS: u64 = 1_000_000;
+
+    /// A leaf that has sent a thousand packets of 1 000 bytes, one every so many ns, and when.
+    fn steady(gap: u64) -> (Leaf, u64) {
+        let none = Packed::new(0);
+        let (peak, flags) = (Packed::INFINITE, Flags::default());
+        let mut leaf = Leaf::new(Child { parent: 0, weight: 1, floor: none, peak, flags });
+        leaf.begin(MS, 1_000, 0);
+        for at in 1..1_000 {
+            leaf.count(MS + at * gap, 1_000);
+        }
+        (leaf, MS + 999 * gap)
+    }
+
+    #[test]
+    fn a_leaf_is_silent_when_eight_of_its_packets_are_overdue() {
+        let (leaf, last) = steady(MS);
+        assert!(rate(leaf.rate).bps().abs_diff(8_000_000) < 8_000);
+        assert!(!leaf.is_silent(last + 79 * MS / 10) && leaf.is_silent(last + 81 * MS / 10));
+        // whoever is fast is waited for as well
+        let (leaf, last) = steady(10_000);
+        assert!(!leaf.is_silent(last + 260_000) && leaf.is_silent(last + 264_000));
+    }
+
+    #[test]
+    fn a_leaf_that_pauses_is_waited_for_twice_as_long_and_that_is_forgotten_slowly() {
+        let (mut leaf, last) = steady(MS / 10);
+        let mut now = last + 10 * MS;
+        leaf.count(now, 1_000);
+        // 255/256 to the power of 64 is 0.78, of 256 it is 0.37
+        for (more, waits, is_over) in [(64, 15, 16), (192, 7, 8)] {
+            for _ in 0..more {
+                now += MS / 10;
+                leaf.count(now, 1_000);
+            }
+            assert!(!leaf.is_silent(now + waits * MS) && leaf.is_silent(now + is_over * MS));
+        }
+    }
+
+    #[test]
+    fn the_time_constant_grows_at_once_and_shrinks_when_it_is_twice_too_long() {
+        let (mut leaf, _) = steady(MS);
+        let constant = leaf.constant();
+        leaf.rate *= 2;
+        leaf.adapt();
+        assert_eq!(leaf.constant(), constant);
+        leaf.rate *= 2;
+        leaf.adapt();
+        assert_eq!(leaf.constant(), constant - 2);
+        leaf.rate /= 2;
+        leaf.adapt();
+        assert_eq!(leaf.constant(), constant - 1);
+    }
+}
