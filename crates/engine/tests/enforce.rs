@@ -384,3 +384,40 @@ fn a_mark_counts_where_the_frame_is_taken() {
     }
     assert!(marked > 0);
 }
+
+/// What `weir explain` says the leaf of a host may send.
+fn allocated(world: &World, host: u8) -> String {
+    let bytes = World::frame(host, 0);
+    let trace = world.engine.trace(&world.plan, Side::Lan, &bytes);
+    let words = trace.words(&world.plan, |_| String::new());
+    words.into_iter().find(|line| line.starts_with("allocate")).expect("is said")
+}
+
+#[test]
+fn allocators_know_the_rate_of_the_link_and_of_the_policy() {
+    let text = format!("[class.\"/a\"]\nenforce = \"weir\"\n{}", class("/a/1", 11, ""));
+    let mut world = World::new(&text, &[(11, 5)]);
+    world.run(Span::from_ms(100), 0);
+    assert!(allocated(&world, 11).contains(" 100mbit now"));
+    world.engine.limits(world.now, &[(0, Side::Wan, mbit(20))]);
+    assert!(allocated(&world, 11).contains(" 20mbit now"));
+    world.change(&text);
+    assert!(allocated(&world, 11).contains(" 100mbit now"));
+}
+
+#[test]
+fn a_leaf_that_is_given_to_another_host_is_forgotten() {
+    let text = "enforce = \"weir\"\n[class.\"/h\"]\nmatch = \"lan 10.0.1.0/24\"\n\
+        each = { by = \"lan-host\", count = 3, age = \"1s\" }\nweight = 3\n\
+        [class.\"/z\"]\nmatch = \"lan 10.0.2.0/24\"\nweight = 1\n";
+    let mut world = World::new(text, &[(11, 60), (12, 60), (13, 60)]);
+    world.run(Span::from_secs(1), 0);
+    world.say(&[]);
+    world.run(Span::from_secs(5), 0);
+    for _ in 0..10 {
+        world.engine.age(world.now);
+    }
+    // nobody else has sent anything since, so nobody has seen that they are silent
+    world.send(21, 0);
+    assert!(allocated(&world, 21).contains(" 100mbit now"), "{}", allocated(&world, 21));
+}
