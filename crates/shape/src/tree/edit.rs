@@ -123,12 +123,13 @@ impl Edit {
             children.entry(node.parent).or_default().push(node);
         }
         for (_, number) in order {
+            let rate = nodes.get(&number).map_or(new.rate, |node| node.rate);
             let below = children.get(&number).map_or(&[][..], |list| list);
             let told: Vec<Child> = below
                 .iter()
                 .map(|c| Child { weight: c.weight, priority: c.priority, rate: c.rate })
                 .collect();
-            let (interior, shares) = sorted(&told);
+            let (interior, shares) = sorted(&told, rate);
             let shares = below.iter().zip(shares).map(|(c, (share, due))| (c.number, share, due));
             self.parents.push(Parent { number, interior, shares: shares.collect() });
         }

@@ -20,12 +20,13 @@ pub(crate) struct Child {
 }
 
 /// A node for these children, and what it knows of each: its share, and the clock of its guarantee.
-pub(crate) fn sorted(children: &[Child]) -> (Interior, Vec<(Share, Due)>) {
+/// `rate` is what the node itself is guaranteed.
+pub(crate) fn sorted(children: &[Child], rate: Rate) -> (Interior, Vec<(Share, Due)>) {
     let total = children.iter().map(|c| c.weight).fold(0, u64::saturating_add).max(1);
     let need_clocks = need_clocks(children);
     let mut kinds: Vec<(u16, u8, u64)> = Vec::new();
     let mut shares = Vec::with_capacity(children.len());
-    for child in children {
+    for (child, is_above) in children.iter().zip(above_their_weight(children, rate)) {
         let needs_clock = need_clocks && child.rate > Rate::ZERO;
         let weight = child.weight.max(total >> LEAST_PART).max(1);
         let per_byte = u64::try_from((u128::from(total) << UNIT) / u128::from(weight));
@@ -42,7 +43,8 @@ pub(crate) fn sorted(children: &[Child]) -> (Interior, Vec<(Share, Due)>) {
         if needs_clock {
             share.flags.set(Flags::OWED);
         }
-        shares.push((share, if needs_clock { Due::new(child.rate) } else { Due::default() }));
+        let due = Due::new(child.rate, !is_above);
+        shares.push((share, if needs_clock { due } else { Due::default() }));
     }
     let kinds = kinds.into_iter().map(|(kind, priority, per_byte)| {
         Calendar::new(kind, priority, per_byte.saturating_mul(FRAME))
@@ -64,6 +66,33 @@ fn need_clocks(children: &[Child]) -> bool {
         // a part in a thousand is what rounding may cost
         here.abs_diff(there) > there / 1_000
     })
+}
+
+/// Which children's guarantees their weights would not keep if all wanted all: those that are above
+/// the level at which the others share what the guarantees leave.
+fn above_their_weight(children: &[Child], rate: Rate) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..children.len()).collect();
+    let wide = |n: u64| u128::from(n);
+    order.sort_by(|&a, &b| {
+        let (a, b) = (&children[a], &children[b]);
+        let (of_a, of_b) =
+            (wide(a.rate.bps()) * wide(b.weight), wide(b.rate.bps()) * wide(a.weight));
+        of_b.cmp(&of_a)
+    });
+    let mut left = wide(rate.bps());
+    let mut weights: u128 = children.iter().map(|c| wide(c.weight)).sum();
+    let mut above = vec![false; children.len()];
+    for at in order {
+        let (rate, weight) = (wide(children[at].rate.bps()), wide(children[at].weight));
+        // a part in a thousand is what rounding may cost
+        if rate * weights <= weight * left + weight * left / 1_000 {
+            break;
+        }
+        above[at] = true;
+        left = left.saturating_sub(rate);
+        weights -= weight;
+    }
+    above
 }
 
 /// Which of four kinds per doubling a weight is of: who should finish first is then right to a

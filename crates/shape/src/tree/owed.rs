@@ -25,6 +25,8 @@ const FRAME: u64 = 1_536;
 const AHEAD: u64 = 1;
 /// Frames, the largest of its node, that a child is late when time begins to wait for it.
 const LATE: u64 = 2;
+/// Full frames by which a guarantee is due later that the weight keeps as well.
+const GRACE: u64 = 2;
 /// Bytes that clocks may take for one that goes by weight, while a child has no guarantee.
 const BY_CLOCK: u64 = 99;
 
@@ -35,6 +37,9 @@ pub(crate) struct Due {
     at: u64,
     /// Sixteenths of a nanosecond per byte, 16 bits behind the point.
     per_byte: u64,
+    /// How much later than the guarantee says it is due. That is where the weight keeps it as well
+    /// while the line carries what was told: the order is then that of priorities and weights.
+    grace: u64,
 }
 
 /// The children of one node that have such a clock, and its time.
@@ -55,16 +60,18 @@ pub(crate) struct Owed {
 }
 
 impl Due {
-    pub(crate) fn new(rate: Rate) -> Due {
+    pub(crate) fn new(rate: Rate, by_weight: bool) -> Due {
         let parts = (8_000_000_000 * u128::from(PARTS)) << FRACTION;
         let per_byte = u64::try_from(parts / u128::from(rate.bps().max(8))).unwrap_or(u64::MAX);
-        Due { at: 0, per_byte }
+        let due = Due { at: 0, per_byte, grace: 0 };
+        Due { grace: if by_weight { due.time_for(GRACE * FRAME) } else { 0 }, ..due }
     }
 
     /// The child has sent; its clock goes on, but never far beyond the present. Returns how many of
     /// the bytes were more than its guarantee.
     fn sent(&mut self, time: u64, bytes: u64) -> u64 {
-        let most = time.wrapping_add(self.time_for(bytes.max(AHEAD * FRAME)));
+        let ahead = self.grace + self.time_for(bytes.max(AHEAD * FRAME));
+        let most = time.wrapping_add(ahead);
         self.at = self.at.wrapping_add(self.time_for(bytes));
         if !before(most, self.at) {
             return 0;
@@ -76,8 +83,9 @@ impl Due {
 
     /// What it missed is forgotten.
     fn begins(&mut self, time: u64) {
-        if before(self.at, time) {
-            self.at = time;
+        let at = time.wrapping_add(self.grace);
+        if before(self.at, at) {
+            self.at = at;
         }
     }
 
