@@ -22,7 +22,7 @@ const FRACTION: u32 = 16;
 /// Bytes of the frame by which it is decided who should finish first.
 const FRAME: u64 = 1_536;
 /// Full frames that a child may have had in advance, or one frame of its own.
-const AHEAD: u64 = 1;
+const AHEAD: u64 = 2;
 /// Frames, the largest of its node, that a child is late when time begins to wait for it.
 const LATE: u64 = 2;
 /// Full frames by which a guarantee is due later that the weight keeps as well.
@@ -152,9 +152,13 @@ impl Owed {
         };
     }
 
-    /// A child that was alone gets company.
+    /// A child that was alone gets company. What it still lacks from when it had company before is
+    /// kept: it may be alone for less than that takes, each time.
     pub(crate) fn is_joined(&self, now: Instant, due: &mut Due) {
-        due.begins(self.time(now));
+        let earliest = self.time(now).wrapping_sub(due.time_for(LATE * self.largest));
+        if before(due.at, earliest) {
+            due.at = earliest;
+        }
     }
 
     /// The child whose guarantee is due. Entries are put right when they come to the top.
