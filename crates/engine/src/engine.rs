@@ -363,6 +363,12 @@ impl Engine {
         &self.conditioner
     }
 
+    /// What the link carries now towards the port of `side`.
+    #[must_use]
+    pub fn rate(&self, side: Side) -> Rate {
+        self.trees[side as usize].rate()
+    }
+
     /// Frames and bytes that wait for the port of `side`.
     #[must_use]
     pub fn waiting(&self, side: Side) -> (usize, Bytes) {

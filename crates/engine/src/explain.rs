@@ -2,6 +2,8 @@
 //! classes above limit it. The same tables answer that carry the traffic, so the answer is what
 //! would happen.
 
+mod scaled;
+
 use std::fmt::Write as _;
 
 use weir_classify::Owner;
@@ -11,6 +13,7 @@ use weir_policy::{Both, Place, Plan, say};
 use weir_units::Rate;
 
 use crate::{Engine, allocate, enforce, steady};
+use scaled::{Scaled, scaled};
 
 /// What would become of a packet.
 #[derive(Clone, Debug)]
@@ -33,6 +36,8 @@ pub struct Trace {
     pub ahead: usize,
     /// Where its class has no queue: what its leaf may send now, and who limits it.
     pub share: Option<(Rate, NodeId)>,
+    /// What the link carries now towards where the packet goes.
+    pub line: Rate,
 }
 
 impl Engine {
@@ -59,6 +64,7 @@ impl Engine {
             owner: explained.owner,
             ahead: self.waiting(side.other()).0,
             share: self.share(plan, side.other(), explained.leaf),
+            line: self.rate(side.other()),
         }
     }
 
@@ -106,6 +112,7 @@ impl Trace {
         for node in plan.way_up(self.node).skip(usize::from(self.owner.is_none())) {
             lines.push(format!("          {}", limit(plan, node, self.side)));
         }
+        lines.extend(self.scaled(plan));
         lines
     }
 
@@ -135,6 +142,23 @@ impl Trace {
             by => plan.node(by).path.to_string(),
         };
         Some(format!("allocate  by {law}, without a queue: {share} now, limited by {limiter}"))
+    }
+
+    /// The guarantees on the way that are not whole when all beside them are asked for too.
+    fn scaled(&self, plan: &Plan) -> Vec<String> {
+        let found = match self.side {
+            Side::Lan => scaled(plan, self.node, self.line, |shares| shares.up),
+            Side::Wan => scaled(plan, self.node, self.line, |shares| shares.down),
+        };
+        let is_guaranteed = |(_, scaled): &&(_, Scaled)| scaled.rate > Rate::ZERO;
+        let words = |(node, Scaled { rate, factor }): &(NodeId, Scaled)| {
+            let path = &plan.node(*node).path;
+            format!(
+                "          {path}: {rate} of its guarantee while all beside it have traffic, \
+                 scaled by 0.{factor:03}"
+            )
+        };
+        found.iter().filter(is_guaranteed).map(words).collect()
     }
 
     fn waits(&self, plan: &Plan, words: &[(&str, String)]) -> String {

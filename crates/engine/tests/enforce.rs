@@ -345,6 +345,26 @@ fn the_rate_of_the_link_may_change_at_any_time() {
 }
 
 #[test]
+fn a_guarantee_that_is_scaled_is_explained() {
+    let text = class("/a", 11, "rate = \"50mbit\"")
+        + &class("/b", 12, "rate = \"30mbit\"")
+        + &class("/c", 13, "");
+    let mut world = World::new(&text, &[(11, 80), (12, 80), (13, 80)]);
+    let said = |world: &World| {
+        let trace = world.engine.trace(&world.plan, Side::Lan, &World::frame(11, 0));
+        trace.words(&world.plan, |_| String::new()).pop().expect("lines")
+    };
+    assert!(said(&world).contains("/ is link"), "{}", said(&world));
+    world.engine.limits(world.now, &[(0, Side::Wan, mbit(60))]);
+    let want = "/a: 37.125mbit of its guarantee while all beside it have traffic, scaled by 0.742";
+    assert_eq!(said(&world).trim(), want);
+    // and that is what it gets
+    world.run(Span::from_secs(1), 0);
+    let rates = world.rates(&[11, 12, 13], Span::from_secs(1));
+    close(&rates, &[37.125, 22.275, 0.6], 0.01);
+}
+
+#[test]
 fn marks_come_before_drops_where_both_ends_know_them() {
     let text = format!(
         "[class.\"/a\"]\nenforce = \"weir\"\necn = true\nceil = \"10mbit\"\n{}",

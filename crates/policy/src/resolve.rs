@@ -123,6 +123,11 @@ impl<'a> Build<'a> {
             name: format!("link \"{}\"", self.link.name),
             place: Both::same(self.link.place),
             allocates: enforce == Enforce::Weir,
+            at_best: Both {
+                down: if self.link.finds_down { sums::FOUND } else { 1_000_000 },
+                up: 1_000_000,
+            },
+            bare: self.bare(root),
         };
         self.check_promise(&owner, rate, promised);
         self.ask_subscribers("", &above);
@@ -178,7 +183,7 @@ impl<'a> Build<'a> {
         node.shares.up.rate = sums::rate(promise.up);
         // of a subtree that weir's allocator holds, the top
         let allocates = node.enforce == Enforce::Weir && above.enforce != Enforce::Weir;
-        self.check_class(class, said, ceil, promised, allocates);
+        self.check_class(class, id, said, ceil, promised, allocates);
         // what is above the ceiling has been said and shall not be said again of every class above
         promise.zip(ceil).map(|(promise, ceil)| promise.min(u128::from(ceil.bps())))
     }

@@ -153,11 +153,55 @@ fn guarantees_under_weirs_allocator_fit_into_199_of_200_parts() {
             "{LINK}enforce = \"weir\"\n[class.\"/a\"]\nmatch = \"any\"\nrate = {{ up = \"{rate}\" }}\n"
         )
     };
-    assert_eq!(problems(&class("19900kbit"), ""), Vec::<String>::new());
+    // above 99 % it is a warning: the rest of the link is guaranteed nothing, and has traffic too
+    assert_eq!(problems(&class("19800kbit"), ""), Vec::<String>::new());
+    for rate in ["19801kbit", "19900kbit"] {
+        let said = problems(&class(rate), "");
+        assert!(said.len() == 1 && said[0].contains("warning: the classes below"), "{said:?}");
+    }
     let said = problems(&class("19901kbit"), "");
     assert!(
         said.len() == 1 && said[0].contains("199/200") && said[0].contains("1kbit"),
         "{said:?}"
+    );
+}
+
+#[test]
+fn a_guarantee_that_is_not_always_whole_is_a_warning() {
+    let text = |link: &str, rates: [&str; 2]| {
+        let [a, b] = rates;
+        format!(
+            "[link.l]\nlan = \"eth1\"\nwan = \"eth2\"\ndown = \"100mbit\"\nup = \"100mbit\"\n{link}\n\
+             [class.\"/a\"]\n{a}\n[class.\"/a/b\"]\nmatch = \"tcp\"\n{b}\n\
+             [class.\"/a/c\"]\nmatch = \"udp\"\n"
+        )
+    };
+    // the link is found, and what is used of it at the best is less than what was told
+    let auto = "margin = { down = \"auto\" }";
+    let fits = ["rate = \"90mbit\"", "rate = \"89.1mbit\""];
+    let said = |link: &str, rates| {
+        let all = problems(&text(link, rates), "").into_iter();
+        all.filter(|line| !line.contains(" note: ")).collect::<Vec<_>>()
+    };
+    assert_eq!(said(auto, fits), Vec::<String>::new());
+    let high = ["rate = { down = \"97mbit\" }", "rate = { down = \"10mbit\" }"];
+    assert_eq!(
+        said(auto, high),
+        [concat!(
+            r#"weir.toml:1:7 warning: the classes below link "l" are promised 97mbit down "#,
+            r#"and do not always have all of it: margin = "auto" uses 97mbit of 100mbit "#,
+            r#"at most; they have 96.03mbit while "/(rest)", which is guaranteed nothing, "#,
+            "has traffic (take 970kbit off their rates)"
+        )]
+    );
+    let all = ["rate = \"90mbit\"", "rate = \"90mbit\""];
+    assert_eq!(
+        said(auto, all),
+        [concat!(
+            r#"weir.toml:8:8 warning: the classes below "/a" are promised 90mbit down and "#,
+            r#"do not always have all of it: they have 89.1mbit while "/a/c", which is "#,
+            "guaranteed nothing, has traffic (take 900kbit off their rates)"
+        )]
     );
 }
 

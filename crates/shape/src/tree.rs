@@ -484,6 +484,12 @@ impl Tree {
         true
     }
 
+    /// What the line carries now, as it was told last.
+    #[must_use]
+    pub fn rate(&self) -> Rate {
+        self.line.rate()
+    }
+
     /// Changes what the line carries from now on.
     pub fn set_rate(&mut self, now: Instant, rate: Rate) {
         self.line.set_rate(rate, now);

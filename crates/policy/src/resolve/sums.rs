@@ -6,6 +6,7 @@ use super::Build;
 use crate::amount::Both;
 use crate::class::Class;
 use crate::leaf::Session;
+use crate::plan::NodeId;
 use crate::problem::Place;
 
 /// What is promised, in bits per second: a sum can be more than any rate.
@@ -45,12 +46,22 @@ pub(super) struct Owner {
     pub(super) place: Both<Place>,
     /// Whether it is the top of what weir's allocator holds to its rates.
     pub(super) allocates: bool,
+    /// What of it there may be at the best, in millionths: less than all where the line is found.
+    pub(super) at_best: Both<u32>,
+    /// A child that is guaranteed nothing.
+    pub(super) bare: Both<Option<NodeId>>,
 }
+
+/// Of 100 parts, those that guarantees have beside a child without one.
+const BESIDE_OTHERS: u32 = 990_000;
+/// Of a line that is found, the part that is used.
+pub(super) const FOUND: u32 = 970_000;
 
 impl Build<'_> {
     pub(super) fn check_class(
         &mut self,
         class: &Class,
+        id: NodeId,
         said: Both<Option<Rate>>,
         ceil: Both<Rate>,
         promised: Promise,
@@ -73,7 +84,13 @@ impl Build<'_> {
                 break;
             }
         }
-        let owner = Owner { name: format!("\"{}\"", class.path), place, allocates };
+        let owner = Owner {
+            name: format!("\"{}\"", class.path),
+            place,
+            allocates,
+            at_best: Both::same(1_000_000),
+            bare: self.bare(id),
+        };
         // a class without a rate promises what its children do; that it is too much has been said
         let whole = said.zip(ceil).map(|(said, ceil)| said.unwrap_or(ceil));
         let unsaid = said.map(|said| said.is_none()).zip(above).map(|(none, above)| none && above);
@@ -115,7 +132,7 @@ impl Build<'_> {
     /// allocator holds it must fit into 199/200 of that, because the queues there may hold
     /// back up to 1/200; the levels below share what they let through.
     pub(super) fn check_promise(&mut self, owner: &Owner, whole: Both<Rate>, promised: Promise) {
-        let Owner { name, place, allocates } = owner;
+        let Owner { name, place, allocates, .. } = owner;
         for (direction, (place, (whole, promised))) in place.zip(whole.zip(promised)).named() {
             let admitted = match allocates {
                 true => whole.minus(Rate::from_bps(whole.bps().div_ceil(200))),
@@ -137,5 +154,61 @@ impl Build<'_> {
             self.problems.error(*place, what, help);
             return;
         }
+        self.warn_of_parts(owner, whole, promised);
+    }
+
+    /// Guarantees that fit and are not whole all the same: on a line that is found, and beside a
+    /// child that is guaranteed nothing, while that has traffic.
+    fn warn_of_parts(&mut self, owner: &Owner, whole: Both<Rate>, promised: Promise) {
+        if self.problems.has_errors() {
+            // what is at fault is not what will be promised
+            return;
+        }
+        let parts = owner.at_best.zip(owner.bare);
+        let all = owner.place.zip(whole.zip(promised).zip(parts));
+        for (direction, (place, ((whole, promised), (at_best, bare)))) in all.named() {
+            let best = whole.part(*at_best);
+            let kept = if bare.is_some() { best.part(BESIDE_OTHERS) } else { best };
+            let Some(over) = promised.checked_sub(u128::from(kept.bps())).filter(|over| *over > 0)
+            else {
+                continue;
+            };
+            let mut why = Vec::new();
+            if best < *whole {
+                why.push(format!("margin = \"auto\" uses {best} of {whole} at most"));
+            }
+            if let Some(bare) = bare {
+                let bare = &self.plan.nodes[*bare as usize].path;
+                why.push(format!(
+                    "they have {kept} while \"{bare}\", which is guaranteed nothing, has traffic"
+                ));
+            }
+            let what = format!(
+                "the classes below {} are promised {} {direction} and do not always have all of \
+                 it: {}",
+                owner.name,
+                say(*promised),
+                why.join("; ")
+            );
+            let help = format!("take {} off their rates", say(over));
+            self.problems.warning(*place, what, help);
+            return;
+        }
+    }
+
+    /// A child of this node that is guaranteed nothing. What lies below it was added behind it.
+    pub(super) fn bare(&self, id: NodeId) -> Both<Option<NodeId>> {
+        let behind = (id + 1..).zip(&self.plan.nodes[id as usize + 1..]);
+        let children = behind.filter(|(_, node)| node.parent == id);
+        let mut bare = Both::same(None);
+        for (child, node) in children {
+            if node.shares.down.rate == Rate::ZERO {
+                bare.down = bare.down.or(Some(child));
+            }
+            if node.shares.up.rate == Rate::ZERO {
+                bare.up = bare.up.or(Some(child));
+            }
+        }
+        bare
     }
 }

@@ -1,0 +1,63 @@
+//! What is left of a guarantee when all that is guaranteed beside it is asked for: the law of
+//! guarantees that do not fit (docs/policy.md), for the link as fast as it is now.
+
+use weir_policy::plan::{Node, NodeId, Shares};
+use weir_policy::{Both, Plan};
+use weir_units::Rate;
+
+/// A guarantee that is not whole.
+pub(super) struct Scaled {
+    /// What is had of it.
+    pub(super) rate: Rate,
+    /// The factor by which it and its siblings' are scaled, in thousandths.
+    pub(super) factor: u128,
+}
+
+/// What the children of a node are guaranteed in all, and whether one is guaranteed nothing.
+struct Promised {
+    sum: u128,
+    beside_others: bool,
+}
+
+/// By node on the way from the link down to `leaf`: how its guarantee is scaled, if it is.
+pub(super) fn scaled(
+    plan: &Plan,
+    leaf: NodeId,
+    line: Rate,
+    of: impl Fn(&Both<Shares>) -> Shares,
+) -> Vec<(NodeId, Scaled)> {
+    let mut way: Vec<NodeId> = Vec::new();
+    let mut at = leaf;
+    while plan.node(at).parent != at {
+        way.push(at);
+        at = plan.node(at).parent;
+    }
+    let mut there = line;
+    let mut found = Vec::new();
+    for &node in way.iter().rev() {
+        let Node { parent, shares, .. } = plan.node(node);
+        let guaranteed = of(shares).rate;
+        let Promised { sum, beside_others } = promised(plan, *parent, &of);
+        let kept = if beside_others { there.part(990_000) } else { there };
+        there = guaranteed;
+        if sum > u128::from(kept.bps()) {
+            let bits = u128::from(guaranteed.bps()) * u128::from(kept.bps()) / sum;
+            there = Rate::from_bps(u64::try_from(bits).unwrap_or(u64::MAX));
+            let factor = 1_000 * u128::from(kept.bps()) / sum;
+            found.push((node, Scaled { rate: there, factor }));
+        }
+    }
+    found
+}
+
+fn promised(plan: &Plan, parent: NodeId, of: impl Fn(&Both<Shares>) -> Shares) -> Promised {
+    let mut promised = Promised { sum: 0, beside_others: false };
+    for (child, id) in plan.nodes.iter().zip(0..) {
+        if child.parent == parent && id != parent {
+            let rate = of(&child.shares).rate;
+            promised.sum += u128::from(rate.bps());
+            promised.beside_others |= rate == Rate::ZERO;
+        }
+    }
+    promised
+}
