@@ -10,6 +10,7 @@ mod demo;
 mod experiments;
 mod fuzz;
 mod live;
+mod mutants;
 mod near;
 mod peers;
 mod shell;
@@ -28,7 +29,7 @@ struct Command {
     run: fn(&[String]) -> Done,
 }
 
-const COMMANDS: [Command; 9] = [
+const COMMANDS: [Command; 10] = [
     Command {
         name: "test",
         arguments: "",
@@ -64,6 +65,12 @@ const COMMANDS: [Command; 9] = [
         arguments: "[TARGET] [--seconds N] [--replay FILE]",
         does: "feed broken input to the parsers until one breaks",
         run: fuzz::run,
+    },
+    Command {
+        name: "mutants",
+        arguments: "[--list] [--anew] [--jobs N] [--minutes N] [FILE..]",
+        does: "change the code in one place after the other; a test must notice each",
+        run: mutants::run,
     },
     Command {
         name: "live",

@@ -10,7 +10,7 @@ mod map;
 mod markdown;
 mod paths;
 mod readme;
-mod rust;
+pub(crate) mod rust;
 mod sizes;
 mod specification;
 mod unfinished;
