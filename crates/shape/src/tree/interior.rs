@@ -11,10 +11,13 @@
 //! Time moves on when a frame has gone, not when it is chosen: who comes while it is on the line
 //! starts where that frame began. Of all that have something to send, what some have had in advance
 //! of `v` is what others lack, so that `v` is the middle of their `s`, by weight. It must stay so
-//! when a child leaves: what it has had in advance, time lets the others have before it moves on;
-//! what it lacked, time skips. And when one comes back before time has reached its `s`, that counts
-//! again. Without this `v` runs ahead of everyone as children come and go, nobody is then held back
-//! by it, and one of a great weight gets a frame too much for each sibling.
+//! when a child leaves. What it lacked, time skips. What it has had in advance it would be having
+//! now were the line a fluid: its weight counts until the others have had their parts of that time,
+//! so that one of a great weight need not wait for all siblings that have a frame and no more. Who
+//! has left so is not kept one by one: their weights and their bytes are, as two sums. When one
+//! comes back before time has reached its `s`, its part of them is taken back. Without this `v`
+//! runs ahead of everyone as children come and go, nobody is then held back by it, and one of a
+//! great weight gets a frame too much for each sibling.
 //!
 //! A child that is alone competes with nobody: nothing is looked up for it, and it moves on as fast
 //! as time itself does, so only that is written; its `s` is kept as what it lies behind `v`.
@@ -39,6 +42,7 @@ pub(crate) const FRAME: u64 = 1_536;
 #[derive(Debug, Default)]
 pub(crate) struct Interior {
     v: u64,
+    /// Of those that have something to send, and of those that left ahead of time.
     active_weight: u64,
     total_weight: u64,
     /// Virtual time per byte of the node as a whole; 0: to be computed anew.
@@ -47,16 +51,19 @@ pub(crate) struct Interior {
     /// its bytes on the line.
     count: u32,
     /// Bytes for which `v` has not moved on yet: those of the frame that is on the line, less what
-    /// those that left had had in advance (it may be below zero). Or the child that is alone.
+    /// the others lack of one that was alone (it may be below zero). Or the child that is alone.
     slot: u32,
     kinds: Box<[Calendar]>,
     owed: Option<Box<Owed>>,
+    /// The weight of those that left ahead of time, and the bytes that they had in advance.
+    gone_weight: u64,
+    gone_bytes: u64,
 }
 
 /// Tells bytes from children.
 const ALONE: u32 = 1 << 31;
 
-const _: () = assert!(size_of::<Interior>() == 64);
+const _: () = assert!(size_of::<Interior>() == 80);
 
 impl Interior {
     pub(crate) fn new(kinds: Box<[Calendar]>, owed: Option<Box<Owed>>, total: u64) -> Interior {
@@ -91,21 +98,21 @@ impl Interior {
         let node = &mut nodes[number as usize];
         let share = &mut node.share;
         debug_assert!(!share.flags.has(Flags::ACTIVE), "a child that is awake was woken");
+        self.active_weight += share.weight;
+        self.per_byte = 0;
         if before(share.s, self.v) {
             share.s = self.v;
         } else if self.count > 0 {
-            // what it had in advance when it left counts again
-            self.moves_on_by(ahead(share, self.v));
+            self.comes_back(share);
         }
         share.flags.set(Flags::ACTIVE);
-        self.active_weight += share.weight;
-        self.per_byte = 0;
         if share.flags.has(Flags::CLOCKS)
             && let Some(owed) = &mut self.owed
         {
             owed.wake(now, number, node, &mut dues[number as usize]);
         }
         if self.count == 0 {
+            self.forgets_the_gone();
             self.is_left_alone(number, node, 0);
             return;
         }
@@ -169,12 +176,17 @@ impl Interior {
             let number = first(calendar, nodes)?;
             if self.v.wrapping_sub(calendar.start()) > calendar.frame {
                 // time is before the day of the first, or behind when that should have finished
-                let least = calendar.start();
-                if before(self.v, least) {
+                let (least, most) =
+                    (calendar.start(), calendar.start().wrapping_add(calendar.frame));
+                let is_before = before(self.v, least);
+                self.v = within(self.v, least, most);
+                calendar.take_first(&mut nodes[number as usize]);
+                if is_before {
                     // nobody lacks anything
                     self.slot = 0;
+                    self.forgets_the_gone();
                 }
-                self.v = within(self.v, least, least.wrapping_add(calendar.frame));
+                return Some(number);
             }
             calendar.take_first(&mut nodes[number as usize]);
             return Some(number);
@@ -201,6 +213,7 @@ impl Interior {
         // past the moment by which somebody should have finished
         if before(self.v, least_s?) {
             self.slot = 0;
+            self.forgets_the_gone();
         }
         self.v = within(self.v, least_s?, least_f?);
         let mut best: Option<(u8, u64, usize)> = None;
@@ -239,29 +252,29 @@ impl Interior {
             if !stays {
                 self.is_placed(node, bytes);
                 self.sleeps(node);
+                self.active_weight -= node.share.weight;
             }
             return;
         }
         if stays && self.count == 1 {
+            self.forgets_the_gone();
             node.share.flags.clear(Flags::IS_DUE);
             self.is_left_alone(number, node, on_the_line);
             return;
-        }
-        if !stays {
-            self.count -= 1;
-            self.leaves(&node.share);
         }
         if node.share.flags.has(Flags::IS_DUE) {
             on_the_line = self.counts(&mut node.share, bytes);
         }
         let share = &mut node.share;
         share.s = share.s.wrapping_add(u64::from(on_the_line).wrapping_mul(share.per_byte));
+        self.slot = self.slot.wrapping_add(on_the_line);
         if stays {
-            self.moves_on_by(on_the_line.cast_signed());
             if !node.share.flags.has(Flags::LISTED) {
                 self.calendar(node.share.group).note(number, node);
             }
         } else {
+            self.count -= 1;
+            self.leaves(&node.share);
             self.sleeps(node);
         }
     }
@@ -279,12 +292,43 @@ impl Interior {
         u32::try_from(room.min(bytes)).unwrap_or(u32::MAX) & !ALONE
     }
 
-    /// A child is about to leave those that compete, its last frame not yet accounted for: time
-    /// need not move on for that one, nor for what the child had in advance before; and what it
-    /// lacked is the others'.
+    /// A child leaves those that compete, its last frame accounted for. What it has had in advance
+    /// goes on counting; what it lacked is the others'.
     #[inline]
     fn leaves(&mut self, share: &Share) {
-        self.moves_on_by(ahead(share, self.v).wrapping_neg());
+        let bytes = ahead(share, self.v);
+        if bytes > 0 {
+            self.gone_weight += share.weight;
+            self.gone_bytes += u64::from(bytes.unsigned_abs());
+        } else {
+            self.active_weight -= share.weight;
+            self.per_byte = 0;
+            self.slot = self.slot.wrapping_add(bytes.unsigned_abs());
+        }
+    }
+
+    /// A child comes back ahead of time: what it had in advance counts as its own again.
+    #[inline]
+    fn comes_back(&mut self, share: &Share) {
+        let bytes = ahead(share, self.v).unsigned_abs();
+        let counted = u64::from(bytes).min(self.gone_bytes);
+        self.gone_bytes -= counted;
+        self.slot = self.slot.wrapping_add(bytes - counted as u32);
+        let weight = share.weight.min(self.gone_weight);
+        self.gone_weight -= weight;
+        self.active_weight -= weight;
+        if self.gone_bytes == 0 {
+            self.forgets_the_gone();
+        }
+    }
+
+    /// The others have had their parts of what those that left had in advance; or one is alone,
+    /// and time goes as fast as that one.
+    #[inline]
+    fn forgets_the_gone(&mut self) {
+        self.active_weight -= self.gone_weight;
+        (self.gone_weight, self.gone_bytes) = (0, 0);
+        self.per_byte = 0;
     }
 
     /// A child has nothing more to send.
@@ -292,8 +336,6 @@ impl Interior {
     fn sleeps(&mut self, node: &mut Node) {
         let share = &mut node.share;
         share.flags.clear(Flags::ACTIVE);
-        self.active_weight -= share.weight;
-        self.per_byte = 0;
         if share.flags.has(Flags::CLOCKS)
             && let Some(owed) = &mut self.owed
         {
@@ -301,12 +343,27 @@ impl Interior {
         }
     }
 
-    /// The frame that was on the line has gone, and what was taken in advance is paid for first.
+    /// The frame that was on the line has gone.
     #[inline]
     fn move_on(&mut self) {
         if self.slot.cast_signed() > 0 {
             let bytes = u64::from(std::mem::take(&mut self.slot));
-            self.v = self.v.wrapping_add(bytes.wrapping_mul(self.per_byte()));
+            let per_byte = self.per_byte();
+            self.v = self.v.wrapping_add(bytes.wrapping_mul(per_byte));
+            if self.gone_weight > 0 {
+                self.are_paid(bytes);
+            }
+        }
+    }
+
+    /// Of so many bytes those that left would have had their part, were the line a fluid.
+    #[inline]
+    fn are_paid(&mut self, bytes: u64) {
+        let part = bytes.min(1 << 18) * self.gone_weight / self.active_weight.max(1);
+        if part < self.gone_bytes {
+            self.gone_bytes -= part;
+        } else {
+            self.forgets_the_gone();
         }
     }
 
@@ -321,11 +378,7 @@ impl Interior {
     #[inline]
     fn per_byte(&mut self) -> u64 {
         if self.per_byte == 0 {
-            // weights of more than 2^48 in all lose bits that do not matter; a wide division would
-            // cost more than everything else here
-            let spare = self.total_weight.leading_zeros().min(UNIT);
-            let whole = self.total_weight << spare;
-            self.per_byte = (whole / (self.active_weight >> (UNIT - spare)).max(1)).max(1);
+            self.per_byte = ((self.total_weight << UNIT) / self.active_weight.max(1)).max(1);
         }
         self.per_byte
     }

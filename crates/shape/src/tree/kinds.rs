@@ -12,6 +12,10 @@ use super::owed::{Due, Owed};
 /// half a turn of its circle.
 const LEAST_PART: u32 = 26;
 
+/// Weights of more than this in all lose bits that do not matter, so that a frame's bytes times all
+/// of them fit into a word.
+const TOTAL_BITS: u32 = 44;
+
 /// A child as it is told.
 pub(crate) struct Child {
     pub(crate) weight: u64,
@@ -22,13 +26,15 @@ pub(crate) struct Child {
 /// A node for these children, and what it knows of each: its share, and the clock of its guarantee.
 /// `rate` is what the node itself is guaranteed.
 pub(crate) fn sorted(children: &[Child], rate: Rate) -> (Interior, Vec<(Share, Due)>) {
-    let total = children.iter().map(|c| c.weight).fold(0, u64::saturating_add).max(1);
+    let told = children.iter().map(|c| u128::from(c.weight)).sum::<u128>().max(1);
+    let spare = (told.ilog2() + 1).saturating_sub(TOTAL_BITS);
+    let total = u64::try_from(told >> spare).unwrap_or(u64::MAX).max(1);
     let need_clocks = need_clocks(children);
     let mut kinds: Vec<(u16, u8, u64)> = Vec::new();
     let mut shares = Vec::with_capacity(children.len());
     for (child, is_above) in children.iter().zip(above_their_weight(children, rate)) {
         let needs_clock = need_clocks && child.rate > Rate::ZERO;
-        let weight = child.weight.max(total >> LEAST_PART).max(1);
+        let weight = (child.weight >> spare).max(total >> LEAST_PART).max(1);
         let per_byte = u64::try_from((u128::from(total) << UNIT) / u128::from(weight));
         let per_byte = per_byte.unwrap_or(u64::MAX).max(1);
         let group = u16::from(child.priority) << 8 | kind(per_byte);

@@ -408,8 +408,6 @@ fn guarantees_are_scaled_alike_on_every_line() {
 /// Half of the weight is one leaf's: it has every other frame, however many begin with it and have
 /// no more than that one.
 #[test]
-#[ignore = "does not hold: it waits for all of them, because time does not move on for the last \
-            frame of one that leaves"]
 fn one_of_great_weight_does_not_wait_for_all_who_have_a_frame() {
     const MANY: u32 = 200;
     let leaf = |number: u32, weight| NodeSpec { weight, ..NodeSpec::new(number, 0, true) };
