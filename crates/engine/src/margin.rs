@@ -4,14 +4,15 @@
 //!
 //! Two things give it away. Where the provider's queue grows, the way to hosts of the WAN side and
 //! back takes longer than it did ([`RoundTrip::raised`]) while the link's rate does not bind: the
-//! line does, so what arrives is what it carries. Then the link goes well below it until the queue
-//! there is gone, and stays 3 % below. Where the link's rate binds and the way is as short as
-//! ever, there may be more: after a rest it rises, slowly first, up to what was told. Long ways
-//! while the link binds are doubtful: it gives up to a tenth, and if that shortens nothing they
-//! are somebody else's.
+//! line does, so what arrives is what it carries. Then the link goes below it, further the longer
+//! the queue is, until that is gone, and stays 3 % below. Where the link's rate binds and the way
+//! is as short as ever, there may be more: after a rest it tries, a little at first, then more and
+//! more, up to what was told. Long ways while the link binds are doubtful: it gives up to a tenth,
+//! and if that shortens nothing they are somebody else's. So are ways that stay long although the
+//! link has gone well below what came.
 //!
 //! Whoever runs a link makes a [`Margin`] of its plan, once, watches TCP's numbers
-//! ([`Config::watch`](crate::Config::watch)), and then, every tenth of a second to every second:
+//! ([`Config::watch`](crate::Config::watch)), and then, each [`Margin::CADENCE`]:
 //!
 //! ```ignore
 //! let end = engine.snapshot(u32::MAX, &mut books); // the totals alone
@@ -20,8 +21,8 @@
 //!
 //! A limit holds until a policy is applied, so it is given each time. Of several engines on one
 //! link, add up [`Look`]s and share the answer of [`Margin::step`]. After a change of policy
-//! [`Margin::after`] keeps what was found. Not seen: a line with less than half of what was told,
-//! and one that carries no TCP.
+//! [`Margin::after`] keeps what was found. Not seen: a line with less than a twentieth of what was
+//! told, and one that carries no TCP with timestamps.
 
 use weir_packet::Side;
 use weir_policy::Plan;
@@ -38,8 +39,10 @@ use crate::watch::RoundTrip;
 pub struct Look {
     /// All that ever arrived from the WAN side.
     pub arrived: Count,
-    /// What waits for the LAN side now.
-    pub waiting: Bytes,
+    /// All frames that ever left for the LAN side.
+    pub left: u64,
+    /// How long these had waited here, together.
+    pub waited: Span,
     /// The way to the WAN side and back.
     pub round_trip: RoundTrip,
 }
@@ -52,49 +55,77 @@ pub struct Margin {
     link: Link,
     /// What is in use.
     rate: Rate,
-    /// What the line carried when it was seen to be the limit.
+    /// What the line carried when it was seen to be the limit, and how many hosts of the WAN side
+    /// said so.
     line: Option<Rate>,
+    witnesses: u32,
     state: State,
-    /// How long it rests below the line before it tries for more, and how long it has.
-    rest: Span,
+    /// How long it has rested below the line.
     rested: Span,
-    /// How long it has been rising.
-    rising: Span,
-    /// When it last went down.
-    lowered: Instant,
-    /// For how long there has been a queue on the way without the rate being what binds, and how
-    /// many round trips say so.
+    /// By how much it rises next.
+    step: u32,
+    /// For how long there has been a queue on the way without the rate being what binds, and for
+    /// how long although it was.
     stands: Span,
-    evidence: u32,
+    doubt: Span,
+    /// How long nobody has said anything of the way.
+    silence: Span,
+    steady: Steady,
     /// The end of the last interval of round trips that was looked at.
     heard: Instant,
-    /// What came in the window before.
-    before: Rate,
-    since: Option<(Instant, Count)>,
+    /// How long somebody else's queue is believed to be that.
+    belief: Span,
+    since: Option<(Instant, Look)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Nothing is known to be wrong.
     Steady,
+    /// It has gone up then, from this.
+    Rising(Instant, Rate),
     /// The queue at the provider is to go.
-    Draining(Instant),
-    /// Ways are long, but the link's rate binds: it goes down from what it was.
-    Doubt(Instant, Rate),
-    /// Ways are long, and not through this line.
+    Draining(Drain),
+    /// Ways are long, and not through this line: until then.
     Foreign(Instant),
+}
+
+/// What came for a while, and for how many windows.
+#[derive(Clone, Copy, Debug)]
+struct Steady {
+    came: Rate,
+    windows: u32,
+}
+
+/// How the queue at the provider goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Drain {
+    /// The rate before.
+    from: Rate,
+    /// The shortest queue so far, and since when.
+    least: Span,
+    since: Instant,
+    /// What came while it stood, and for how long.
+    bytes: u64,
+    lasted: Span,
+    /// How many times in a row less came than that.
+    less: u32,
 }
 
 /// What a while of traffic says.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     lasted: Span,
+    /// What came, as it counts on the line.
+    bytes: u64,
     came: Rate,
     /// More could come if the rate were higher.
     binds: bool,
     queue: Queue,
-    /// Round trips that were not looked at before.
-    fresh: u32,
+    /// How much longer ways are, if that is known.
+    raised: Span,
+    /// Hosts of the WAN side whose ways were measured.
+    hosts: u32,
 }
 
 /// The queue at the provider.
@@ -103,48 +134,66 @@ enum Queue {
     Unknown,
     Short,
     Long,
+    /// It was there all the while that anybody knew the way, and gets shorter.
+    Sinking,
 }
 
-/// Parts of a rate, in millionths: below the line it stays, and goes while a queue drains.
+/// Of the line it stays below it, in millionths.
 const BELOW: u32 = 970_000;
-const DRAINING: u32 = 850_000;
+/// While a queue drains, the most and the least of the line: less by as much of it as the queue,
+/// beyond a small one, is of this.
+const DRAINING: [u32; 2] = [962_000, 400_000];
+const DRAINED: Span = Span::from_ms(500);
+const SMALL: Span = Span::from_ms(25);
 /// Of what was told, the least; and the least that must come before anything is concluded.
-const LEAST: u32 = 500_000;
-const ENOUGH: u32 = 450_000;
-/// Of the rate, what must come for it to bind, if something waits longer than this as well.
+const LEAST: u32 = 20_000;
+const ENOUGH: u32 = 45_000;
+/// Of the rate, what must come for it to bind, if frames wait longer than this as well.
 const BINDS: u32 = 950_000;
 const WAITS: Span = Span::from_ms(1);
 /// Ways this much longer, and by two frames, mean a queue.
 const LONG: Span = Span::from_ms(5);
+/// Ways this much shorter than ever mean that there was one.
+const SINKS: Span = Span::from_ms(2);
 const FRAMES: Bytes = Bytes::new(2 * 1_514);
-/// A window is at least so long, and has so much in it if that comes within the longest.
-const SHORTEST: Span = Span::from_ms(100);
+/// A window has so much in it, if that comes within the longest.
 const LONGEST: Span = Span::from_secs(1);
-const SAMPLE: Bytes = Bytes::new(150_000);
-/// How long a queue stands before it is the line's, the second where the rate has just been what
-/// binds, and how steady that must be which comes.
-const STANDS: [Span; 2] = [Span::from_ms(200), Span::from_secs(1)];
-const STEADY: u32 = 930_000;
-/// Round trips that must say so: of one alone nobody knows what it waited for.
-const EVIDENCE: u32 = 6;
+const SAMPLE: Bytes = Bytes::new(15_000);
+/// How long a queue stands before it is the line's.
+const STANDS: Span = Span::from_ms(150);
+/// After so much silence, and a round trip, a queue was seen once and not twice.
+const SILENCE: Span = Span::from_ms(500);
+/// Less of the line than this has come if the queue is gone, or the line another one; the first, if
+/// it is so near to what the link let through.
+const LESS: u32 = 970_000;
+const NEAR: u32 = 50_000;
 /// What was measured longer ago is not known any more.
 const STALE: Span = Span::from_ms(1_500);
-/// A queue at the provider is gone by then, or does not go.
-const DRAINED: Span = Span::from_secs(2);
-/// How long doubt waits, how fast it then goes down each second, and how far.
+/// A queue at the provider grows shorter within this, or is none of ours.
+const PATIENCE: Span = Span::from_secs(2);
+/// How long doubt waits, how fast it then goes down each second.
 const DOUBT: Span = Span::from_secs(1);
-const DOUBT_PACE: u32 = 10_000;
-const DOUBT_END: u32 = 900_000;
-/// After this somebody else's queue may be ours after all.
-const FOREIGN: Span = Span::from_secs(60);
-/// Rests between two tries.
-const RESTS: [Span; 2] = [Span::from_secs(10), Span::from_secs(40)];
-/// It rises by this part a second, and every second faster by as much, up to that.
-const PACES: [u32; 2] = [10_000, 100_000];
-/// A line is another one if it differs by more than this.
-const SAME: u32 = 30_000;
+const DOUBT_PACE: u32 = 20_000;
+const DOUBT_END: Span = Span::from_secs(6);
+/// How long somebody else's queue is believed to be that, at first and at most.
+const BELIEF: [Span; 2] = [Span::from_secs(5), Span::from_secs(60)];
+/// How long it rests before it tries for more; and where one host alone said what the line
+/// carries, but others have come.
+const REST: Span = Span::from_ms(1_200);
+const SHORT_REST: Span = Span::from_ms(200);
+/// The same comes if it differs by this at most; how far above that it stays if no more comes.
+const SAME: u32 = 15_000;
+const AHEAD: u32 = 40_000;
+/// It rises by this part, and once it is so far beyond the line that it knew by twice as much each
+/// time, up to that; and waits so long to see what that does.
+const STEPS: [u32; 2] = [20_000, 400_000];
+const BEYOND: u32 = 30_000;
+const TRIES: Span = Span::from_ms(190);
 
 impl Margin {
+    /// How often a link asks for its rate.
+    pub const CADENCE: Span = Span::from_ms(100);
+
     /// For a link whose plan says `margin = "auto"`.
     #[must_use]
     pub fn of(plan: &Plan) -> Option<Margin> {
@@ -154,15 +203,16 @@ impl Margin {
             link: compile::link(plan),
             rate: told.part(BELOW),
             line: None,
+            witnesses: 0,
             state: State::Steady,
-            rest: RESTS[0],
             rested: Span::ZERO,
-            rising: Span::ZERO,
-            lowered: Instant::ZERO,
+            step: STEPS[0],
             stands: Span::ZERO,
-            evidence: 0,
+            doubt: Span::ZERO,
+            silence: Span::ZERO,
+            steady: Steady { came: Rate::ZERO, windows: 0 },
             heard: Instant::ZERO,
-            before: Rate::ZERO,
+            belief: BELIEF[0],
             since: None,
         })
     }
@@ -180,19 +230,20 @@ impl Margin {
     /// What to tell [`Engine::limits`](crate::Engine::limits) now, from the books of the link.
     pub fn follow(&mut self, now: Instant, books: &Snapshot) -> (u32, Side, Rate) {
         let down = &books.total[Side::Wan as usize];
-        let waiting = Bytes::new(down.held.bytes);
-        let round_trip = books.round_trips.wan;
-        let look = Look { arrived: down.received, waiting, round_trip };
+        let look = Look {
+            arrived: down.received,
+            left: down.sent.frames,
+            waited: Span::from_ns(down.delay.sum_ns),
+            round_trip: books.round_trips.wan,
+        };
         (LINK, Side::Lan, self.step(now, &look))
     }
 
-    /// The rate to use from now on. To be asked every tenth of a second to every second; more often
-    /// is harmless.
+    /// The rate to use from now on. To be asked each [`Margin::CADENCE`]; more often is harmless.
     pub fn step(&mut self, now: Instant, look: &Look) -> Rate {
         if let Some(window) = self.measure(now, look) {
-            self.judge(now, window);
+            self.judge(now, &window);
             self.rate = self.rate.clamp(self.told.part(LEAST), self.told);
-            self.before = window.came;
         }
         self.rate
     }
@@ -211,24 +262,38 @@ impl Margin {
 
     /// What came since the last window, if that was long enough ago.
     fn measure(&mut self, now: Instant, look: &Look) -> Option<Window> {
-        let Some((since, count)) = self.since else {
-            self.since = Some((now, look.arrived));
+        let Some((since, before)) = self.since else {
+            self.since = Some((now, *look));
             return None;
         };
         let lasted = now.since(since);
-        if lasted < self.rate.time_for(SAMPLE).clamp(SHORTEST, LONGEST) {
+        // a tick that comes a little early is one
+        let least = Span::from_ns(Margin::CADENCE.ns() / 4 * 3);
+        if lasted < self.rate.time_for(SAMPLE).clamp(least, LONGEST) {
             return None;
         }
-        self.since = Some((now, look.arrived));
-        let frames = look.arrived.frames.saturating_sub(count.frames);
-        let bytes = look.arrived.bytes.saturating_sub(count.bytes);
-        let came = rate_of(self.cost(frames, bytes), lasted);
-        let waits = self.rate.time_for(look.waiting) > WAITS;
+        self.since = Some((now, *look));
+        let frames = look.arrived.frames.saturating_sub(before.arrived.frames);
+        let bytes = look.arrived.bytes.saturating_sub(before.arrived.bytes);
+        let bytes = self.cost(frames, bytes);
+        let came = rate_of(bytes, lasted);
+        let left = look.left.saturating_sub(before.left);
+        let waited = look.waited.ns().saturating_sub(before.waited.ns()) / left.max(1);
+        let waits = waited > (WAITS + self.rate.time_for(FRAMES)).ns();
         let binds = waits && came >= self.rate.part(BINDS);
         let trip = &look.round_trip;
-        let fresh = if trip.until > self.heard { trip.compared } else { 0 };
+        let is_fresh = trip.until > self.heard;
+        let is_known = trip.compared > 0 && now.since(trip.until) <= STALE;
+        let long = LONG + self.rate.time_for(FRAMES);
+        let queue = match (trip.raised >= long, trip.sank >= SINKS) {
+            _ if !is_known || !is_fresh => Queue::Unknown,
+            (true, _) => Queue::Long,
+            (false, true) => Queue::Sinking,
+            (false, false) => Queue::Short,
+        };
         self.heard = trip.until;
-        Some(Window { lasted, came, binds, queue: self.queue(now, trip), fresh })
+        let (raised, hosts) = (trip.raised, trip.hosts);
+        Some(Window { lasted, bytes, came, binds, queue, raised, hosts })
     }
 
     /// What frames cost on the line that have so many bytes together.
@@ -237,82 +302,132 @@ impl Margin {
         frames.saturating_mul(self.link.cost(mean, 14).get())
     }
 
-    fn queue(&self, now: Instant, trip: &RoundTrip) -> Queue {
-        // what was measured before it went down says nothing of what is now
-        let is_new = trip.until >= self.lowered + RoundTrip::INTERVAL;
-        if trip.compared == 0 || !is_new || now.since(trip.until) > STALE {
-            return Queue::Unknown;
+    fn judge(&mut self, now: Instant, window: &Window) {
+        self.steady.same(window.came);
+        self.silence = match window.queue {
+            Queue::Unknown => self.silence + window.lasted,
+            _ => Span::ZERO,
+        };
+        match (window.queue, window.binds) {
+            (Queue::Long, false) => self.stands += window.lasted,
+            (Queue::Unknown, false) if self.silence < SILENCE + window.raised => {}
+            _ => self.stands = Span::ZERO,
         }
-        let long = LONG + self.rate.time_for(FRAMES);
-        if trip.raised >= long { Queue::Long } else { Queue::Short }
+        match (window.queue, window.binds) {
+            (Queue::Long, true) => self.doubt += window.lasted,
+            (Queue::Short, _) => self.doubt = Span::ZERO,
+            _ => {}
+        }
+        match self.state {
+            State::Draining(drain) => self.drain(now, window, drain),
+            State::Foreign(until) if now < until && window.queue != Queue::Short => {
+                if window.binds {
+                    self.rise(now, window);
+                }
+            }
+            State::Foreign(_) => self.state = State::Steady,
+            State::Steady | State::Rising(..) => match window.queue {
+                // it has gone up, and that made a queue
+                Queue::Long if self.is_too_much(window) => self.found(now, window),
+                Queue::Long => self.is_long(now, window),
+                Queue::Short => self.rise(now, window),
+                Queue::Unknown | Queue::Sinking => {}
+            },
+        }
     }
 
-    fn judge(&mut self, now: Instant, window: Window) {
-        let is_plateau = window.came >= self.before.part(STEADY)
-            && self.before >= window.came.part(STEADY)
-            && window.came >= self.told.part(ENOUGH);
-        let stands = window.queue == Queue::Long && !window.binds && is_plateau;
-        if stands {
-            self.stands += window.lasted;
-            self.evidence = self.evidence.saturating_add(window.fresh);
-        } else {
-            self.stands = Span::ZERO;
-            self.evidence = 0;
-        }
-        match (self.state, window.queue) {
-            (State::Steady, Queue::Long) => self.is_long(now, window),
-            (State::Steady, Queue::Short) => self.rise(window),
-            (State::Steady | State::Doubt(..), Queue::Unknown) => {}
-            (State::Draining(_), Queue::Short) => self.settle(),
-            (State::Draining(since), _) if now.since(since) < DRAINED => {}
-            (State::Draining(_), Queue::Long) => self.is_long(now, window),
-            (State::Draining(_), Queue::Unknown) => self.settle(),
-            (State::Doubt(_, from), Queue::Short) => {
-                self.state = State::Steady;
-                // it went down, and that helped
-                if self.rate < from {
-                    self.learn(from);
-                }
-            }
-            (State::Doubt(since, from), Queue::Long) => self.doubt(now, window, since, from),
-            (State::Foreign(since), queue) => {
-                if queue == Queue::Short || now.since(since) >= FOREIGN {
-                    self.state = State::Steady;
-                }
-                self.rise(window);
-            }
-        }
+    /// It has gone up, all that it let through before still comes, and there is a queue.
+    fn is_too_much(&self, window: &Window) -> bool {
+        matches!(self.state, State::Rising(_, before) if window.came >= before.part(BINDS))
     }
 
     /// There is a queue somewhere on the way: at the provider, if the link's rate does not bind.
-    fn is_long(&mut self, now: Instant, window: Window) {
-        if window.binds {
-            self.state = State::Doubt(now, self.rate);
-        } else if self.stands >= STANDS[0] && self.evidence >= EVIDENCE {
-            self.found(now, window.came.max(self.before).min(self.told));
+    fn is_long(&mut self, now: Instant, window: &Window) {
+        self.rested = Span::ZERO;
+        self.step = STEPS[0];
+        if window.binds && self.line.is_some_and(|line| self.rate < line) {
+            // it was not gone
+            let line = self.line.unwrap_or(self.told);
+            let lasted = Margin::CADENCE;
+            let bytes = line.bytes_in(lasted).get();
+            self.empty(window, Drain { from: self.rate, bytes, lasted, ..Drain::new(now, window) });
+        } else if window.binds {
+            if self.doubt >= DOUBT {
+                self.rate = self.rate.minus(over(self.rate, DOUBT_PACE, window.lasted));
+            }
+            if self.doubt >= DOUBT_END {
+                self.is_foreign(now);
+            }
+        } else if self.stands >= STANDS && window.came >= self.told.part(ENOUGH) {
+            self.found(now, window);
         }
     }
 
-    /// The line carries this, and there is a queue.
-    fn found(&mut self, now: Instant, line: Rate) {
-        self.learn(line);
-        self.rate = line.part(DRAINING);
-        self.state = State::Draining(now);
-        self.lowered = now;
-        self.stands = Span::ZERO;
-        self.evidence = 0;
+    /// The line carries what came, and there is a queue.
+    fn found(&mut self, now: Instant, window: &Window) {
+        let drain = Drain { from: self.rate, ..Drain::new(now, window) };
+        // before it went up there was none: the line carries that at least
+        let least = match self.state {
+            State::Rising(_, before) => before,
+            _ => Rate::ZERO,
+        };
+        self.learn(window.came.max(least).min(self.told), window.hosts);
+        self.empty(window, drain);
+    }
+
+    /// Goes below the line, further the longer the queue is.
+    fn empty(&mut self, window: &Window, drain: Drain) {
+        let line = self.line.unwrap_or(self.told);
+        let deep = window.raised.ns().saturating_sub(SMALL.ns()).saturating_mul(1_000_000);
+        let part = u64::from(DRAINING[0]).saturating_sub(deep / DRAINED.ns());
+        let part = u32::try_from(part).unwrap_or(0).max(DRAINING[1]);
+        self.rate = line.part(part);
+        self.state = State::Draining(drain);
     }
 
     /// The line carries this.
-    fn learn(&mut self, line: Rate) {
-        let is_same = self.line.is_some_and(|old| {
-            let most = old.part(SAME);
-            line <= old.plus(most) && line.plus(most) >= old
-        });
-        self.rest = if is_same { (self.rest + self.rest).min(RESTS[1]) } else { RESTS[0] };
+    fn learn(&mut self, line: Rate, hosts: u32) {
         self.line = Some(line);
+        self.witnesses = hosts;
         self.rested = Span::ZERO;
-        self.rising = Span::ZERO;
+        self.step = STEPS[0];
+        self.stands = Span::ZERO;
+    }
+
+    fn drain(&mut self, now: Instant, window: &Window, mut drain: Drain) {
+        match window.queue {
+            Queue::Short => {
+                self.belief = BELIEF[0];
+                self.settle();
+            }
+            Queue::Unknown if now.since(drain.since) >= PATIENCE + drain.least => self.settle(),
+            Queue::Unknown => {
+                // nobody says so, but no more comes than goes on
+                let is_gone = window.came <= self.rate.plus(self.rate.part(NEAR));
+                drain.less = if is_gone { drain.less + 1 } else { 0 };
+                self.state = State::Draining(drain);
+                if drain.less >= 3 {
+                    self.settle();
+                }
+            }
+            Queue::Sinking => {
+                drain.since = now;
+                self.state = State::Draining(drain);
+            }
+            Queue::Long => {
+                // it stood all the while: what came is what the line carries
+                self.line = Some(drain.heard(window, self.rate).min(self.told));
+                if window.raised.ns() < drain.least.ns() / 10 * 9 {
+                    drain.least = window.raised;
+                    drain.since = now;
+                } else if now.since(drain.since) >= PATIENCE + drain.least {
+                    self.rate = drain.from;
+                    self.line = None;
+                    return self.is_foreign(now);
+                }
+                self.empty(window, drain);
+            }
+        }
     }
 
     /// The queue at the provider is gone.
@@ -321,47 +436,95 @@ impl Margin {
         self.state = State::Steady;
     }
 
-    fn doubt(&mut self, now: Instant, window: Window, since: Instant, from: Rate) {
-        if !window.binds {
-            // senders take breath, or the line has changed
-            if self.stands >= STANDS[1] && self.evidence >= EVIDENCE {
-                self.found(now, window.came.max(self.before).min(self.told));
-            }
-            return;
-        }
-        self.rising = Span::ZERO;
-        if now.since(since) < DOUBT {
-            return;
-        }
-        self.rate = self.rate.minus(over(self.rate, DOUBT_PACE, window.lasted));
-        if self.rate <= from.part(DOUBT_END) || self.rate <= self.told.part(LEAST) {
-            self.line = None;
-            self.state = State::Foreign(now);
+    fn is_foreign(&mut self, now: Instant) {
+        self.state = State::Foreign(now + self.belief);
+        self.belief = (self.belief + self.belief).min(BELIEF[1]);
+        self.stands = Span::ZERO;
+        self.doubt = Span::ZERO;
+    }
+
+    /// It went up, and no more comes: either that is the line, whose queue has yet to grow, or that
+    /// is all that anybody sends. In both cases a little more than that is enough.
+    fn come_down(&mut self, window: &Window) {
+        let enough = window.came.plus(window.came.part(AHEAD));
+        if matches!(self.state, State::Rising(..)) && self.steady.windows >= 3 && enough < self.rate
+        {
+            self.rate = enough;
+            self.step = STEPS[0];
         }
     }
 
     /// Nothing is in the way: there may be more.
-    fn rise(&mut self, window: Window) {
+    fn rise(&mut self, now: Instant, window: &Window) {
         if !window.binds {
+            return self.come_down(window);
+        }
+        self.rested += window.lasted;
+        let rest = match self.state {
+            State::Rising(since, _) if now.since(since) < TRIES => return,
+            State::Rising(..) => Span::ZERO,
+            _ if self.witnesses == 1 && window.hosts > 1 => SHORT_REST,
+            _ => REST,
+        };
+        if self.rested < rest {
             return;
         }
-        let aim = self.line.map_or(self.told, |line| line.part(BELOW));
-        if self.rate >= aim {
-            if self.rested < self.rest {
-                self.rested += window.lasted;
-                self.rising = Span::ZERO;
-                return;
-            }
-            // it is beyond what it knew
-            if self.line.is_some_and(|line| self.rate > line.plus(line.part(SAME))) {
-                self.line = None;
-            }
+        let before = self.rate;
+        self.rate = self.rate.plus(self.rate.part(self.step));
+        if self.line.is_none() {
+            self.step = (self.step * 2).min(STEPS[1]);
         }
-        let seconds = u32::try_from(self.rising.ns() / 1_000_000_000).unwrap_or(u32::MAX);
-        let pace = PACES[0].saturating_mul(seconds.saturating_add(1)).min(PACES[1]);
-        self.rising += window.lasted;
-        let higher = self.rate.plus(over(self.rate, pace, window.lasted));
-        self.rate = if self.rate < aim { higher.min(aim) } else { higher };
+        if !matches!(self.state, State::Foreign(_)) {
+            self.state = State::Rising(now, before);
+        }
+        // it is beyond what it knew
+        if self.line.is_some_and(|line| self.rate > line.plus(line.part(BEYOND))) {
+            self.line = None;
+        }
+    }
+}
+
+impl Steady {
+    /// For how many windows in a row the same came.
+    fn same(&mut self, came: Rate) -> u32 {
+        let is_same =
+            came.plus(came.part(SAME)) >= self.came && self.came.plus(self.came.part(SAME)) >= came;
+        if is_same {
+            self.windows += 1;
+        } else {
+            *self = Steady { came, windows: 0 };
+        }
+        self.windows
+    }
+}
+
+impl Drain {
+    fn new(now: Instant, window: &Window) -> Drain {
+        let (bytes, lasted) = (window.bytes, window.lasted);
+        Drain { from: Rate::ZERO, least: window.raised, since: now, bytes, lasted, less: 0 }
+    }
+
+    /// The line as what came says while a queue stands before it. Where no more came than the link
+    /// let through, the queue was gone before anybody could say so; less for a second time, and the
+    /// line carries less.
+    fn heard(&mut self, window: &Window, rate: Rate) -> Rate {
+        let line = rate_of(self.bytes, self.lasted);
+        let is_less = window.came < line.part(LESS);
+        if is_less
+            && window.came.plus(rate.part(NEAR)) >= rate
+            && window.came <= rate.plus(rate.part(NEAR))
+        {
+            return line;
+        }
+        self.less = if is_less { self.less + 1 } else { 0 };
+        if self.less >= 2 {
+            (self.bytes, self.lasted, self.less) = (0, Span::ZERO, 0);
+        }
+        if self.less == 0 {
+            self.bytes += window.bytes;
+            self.lasted += window.lasted;
+        }
+        rate_of(self.bytes, self.lasted)
     }
 }
 

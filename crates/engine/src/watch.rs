@@ -129,7 +129,7 @@ impl Watch {
             }
             if may_begin || self.trips.is_timed(label.flow) {
                 let whole = pool.bytes(frame);
-                let said = said(whole, headers, &segment, brought == Brought::New);
+                let said = said(whole, headers, side, &segment, brought == Brought::New);
                 let shortest =
                     (seen.generation == label.flow.generation).then_some(&mut seen.shortest_us);
                 self.trips.frame(now, side, label.flow, &said, shortest);
@@ -196,7 +196,7 @@ impl Segment<'_> {
 
 /// What a segment says about times.
 #[inline(never)]
-fn said(bytes: &[u8], headers: &Headers, segment: &Segment<'_>, is_new: bool) -> Said {
+fn said(bytes: &[u8], headers: &Headers, side: Side, segment: &Segment<'_>, is_new: bool) -> Said {
     let at = usize::from(headers.transport_at) + tcp::BYTES;
     let options = bytes.get(at..usize::from(headers.payload_at)).unwrap_or_default();
     // where nearly everyone puts them
@@ -213,7 +213,19 @@ fn said(bytes: &[u8], headers: &Headers, segment: &Segment<'_>, is_new: bool) ->
         stamps: stamps.filter(|_| is_ack),
         has_data: segment.data != 0,
         end: is_new.then(|| segment.end()),
+        hosts: match side {
+            Side::Lan => [host(headers.source), host(headers.target)],
+            Side::Wan => [host(headers.target), host(headers.source)],
+        },
     }
+}
+
+/// Who an address is: of IPv6 a whole /64 is one, as it costs nothing to have another in it.
+fn host(address: u128) -> u32 {
+    #[expect(clippy::cast_possible_truncation, reason = "both halves are taken")]
+    let (low, high) = (address as u64, (address >> 64) as u64);
+    let who = if high == 0 { low } else { high };
+    (who.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
 }
 
 impl Seen {

@@ -70,6 +70,27 @@ impl Behind {
 }
 
 #[test]
+fn a_bottleneck_elsewhere_does_not_hold_the_link_once_others_come() {
+    let mut behind = Behind::new(100, 0);
+    let lan = 0;
+    let remote = behind.world.host(IpAddr::from([10, 0, 0, 9]));
+    let slow = LinkSpec { rate: Some(mbit(52)), layers: IP, ..wire(5) };
+    // the box is node 3, the provider's switch node 4
+    behind.world.connect(4, remote, &wire(5), &slow);
+    let mut add = |from, start| {
+        let tcp = TcpSpec::preset("linux-now").expect("is known");
+        let spec = FlowSpec::new(from, lan, Source::Bulk { bytes: None });
+        let start = Instant::ZERO + Span::from_secs(start);
+        behind.world.flow(&FlowSpec { start, tcp: Box::new([tcp.clone(), tcp]), ..spec });
+    };
+    (0..3).for_each(|_| add(remote, 0));
+    (0..4).for_each(|n| add(1 + n % 2, 15));
+    behind.run(19);
+    let (waits, came) = behind.run(5);
+    assert!(waits <= 10 && came >= 90, "{waits} ms, {came} Mbit/s");
+}
+
+#[test]
 fn a_line_that_changes_is_followed() {
     let mut behind = Behind::new(80, 6);
     for (line, finds) in [(80, 10), (60, 10), (90, 40)] {

@@ -289,6 +289,16 @@ impl Control {
         }
     }
 
+    /// Follows the line where its rate is found, and notes how long ways take each second.
+    pub(crate) fn follow_the_line(&mut self, is_second: bool) {
+        if (is_second || self.link.finds())
+            && let Err(why) = self.link.follow_the_line()
+            && is_second
+        {
+            say(&format!("weir: {why}"));
+        }
+    }
+
     /// What the classes have got by now.
     pub(crate) fn count(&mut self, now: Instant) -> Counted {
         Counted { at: now, report: self.link.report() }

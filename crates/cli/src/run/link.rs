@@ -213,8 +213,13 @@ impl Link {
         })
     }
 
+    /// Whether the rate towards the LAN is found.
+    pub(crate) fn finds(&self) -> bool {
+        self.margin.is_some() && !self.observing && self.is_alive()
+    }
+
     /// Lets the rate towards the LAN follow the line, where the policy leaves that to weir. To be
-    /// called every second at least.
+    /// called each [`Margin::CADENCE`] then.
     pub(crate) fn follow_the_line(&mut self) -> Result<(), String> {
         let slice = self.slice(u32::MAX, Box::new(Snapshot::default()))?.1;
         self.round_trips = slice.round_trips;

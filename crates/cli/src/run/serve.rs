@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
+use weir_engine::Margin;
 use weir_io::wait::now;
 use weir_units::{Instant, Span, limits};
 
@@ -53,6 +54,8 @@ pub(crate) struct Doors {
 
 /// How often time is looked at, and how long an end may go unnoticed.
 const TICK: Duration = Duration::from_millis(200);
+/// How often the line is followed, where the policy leaves its rate to weir.
+const CADENCE: Duration = Duration::from_nanos(Margin::CADENCE.ns());
 
 /// Serves until a signal or a request says stop; gives the link back, to be stopped. `signals` is
 /// the way in for signals: whoever catches them holds a clone of the sender. `every_second` is
@@ -135,10 +138,12 @@ impl Hall {
         every_second: &mut impl FnMut(&mut Link, &Ports) -> Vec<Trouble>,
     ) {
         let mut second = now() + Span::from_secs(1);
-        while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(TICK) {
+        while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(CADENCE) {
             let is_alive = self.control(|control| {
                 control.step(now());
-                if now() >= second {
+                let is_second = now() >= second;
+                control.follow_the_line(is_second);
+                if is_second {
                     second = now() + Span::from_secs(1);
                     if let Some((link, ports)) = control.watched() {
                         let troubles = every_second(link, &ports);

@@ -163,9 +163,6 @@ fn serve(control: Control, doors: &Doors, signals: Signals, kept: Kept) -> ExitC
         let events = lookout.look(link, ports, now());
         events.iter().for_each(|event| say(&format!("weir: {event}")));
         told.status(lookout.troubles());
-        if let Err(why) = link.follow_the_line() {
-            say(&format!("weir: {why}"));
-        }
         lookout.troubles().to_vec()
     });
     told.stopping();

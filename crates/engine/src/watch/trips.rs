@@ -23,7 +23,7 @@ pub struct RoundTrips {
     pub wan: RoundTrip,
 }
 
-/// What was taken in the last interval of 200 ms in which anything was.
+/// What was taken in the last interval of 50 ms in which anything was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoundTrip {
     /// When the interval ended.
@@ -36,22 +36,32 @@ pub struct RoundTrip {
     pub mean: Span,
     /// Those by the clocks of connections whose shortest was known already (only towards the WAN).
     pub compared: u32,
-    /// The median of how much longer these were than their connection's shortest.
+    /// Of how many hosts of the WAN side these were.
+    pub hosts: u32,
+    /// More than half of the hosts of either side say that ways are so much longer than their
+    /// connection's shortest, or more. Each host has one voice, however many connections it has:
+    /// the median of these.
     pub raised: Span,
+    /// Or shorter than these had ever been: a queue that they had always found is going.
+    pub sank: Span,
 }
 
 /// Between the beginnings of two.
-const PAUSE: Span = Span::from_ms(1);
+const PAUSE: Span = Span::from_ms(2);
 /// Before another is looked for where one could not begin.
 const AGAIN: Span = Span::from_us(50);
 /// What is not answered until then is given up.
 const PATIENCE: Span = Span::from_secs(2);
-/// Values of one interval that are compared.
-const COMPARED: usize = 128;
+/// Who answers within so much more than the shortest answers at once.
+const SOON: Span = Span::from_ms(2);
+/// Values that are compared: those of an interval, and what hosts said that are silent in it.
+const COMPARED: usize = 64;
+/// For so many intervals what a host said holds, if it says nothing new.
+const HOLDS: u32 = 4;
 
 impl RoundTrip {
     /// How long an interval is.
-    pub const INTERVAL: Span = Span::from_ms(200);
+    pub const INTERVAL: Span = Span::from_ms(50);
 }
 
 /// What a segment says that matters here.
@@ -65,12 +75,15 @@ pub(super) struct Said {
     pub(super) has_data: bool,
     /// The number behind its last byte, if it has new ones.
     pub(super) end: Option<u32>,
+    /// Its hosts, of the LAN and of the WAN side.
+    pub(super) hosts: [u32; 2],
 }
 
 /// What is under way, and what was taken.
 #[derive(Debug)]
 pub(super) struct Trips {
-    slots: Box<[Slot; ROUND_TRIPS]>,
+    /// By the side that is timed: one of them does not wait for the other.
+    slots: Box<[[Slot; ROUND_TRIPS]; 2]>,
     /// How many wait to leave, by the side that they go to.
     waiting: [u32; 2],
     /// When the next may begin, by the side that it goes to.
@@ -110,9 +123,22 @@ struct Tally {
     taken: u32,
     sum_ns: u64,
     shortest_ns: u64,
-    compared: usize,
-    raised_us: Box<[u32; COMPARED]>,
+    /// How many compare themselves with the shortest, and how many of them are of this interval.
+    said: usize,
+    compared: u32,
+    voices: Box<[Voice; COMPARED]>,
     last: RoundTrip,
+}
+
+/// What one round trip says.
+#[derive(Clone, Copy, Debug, Default)]
+struct Voice {
+    /// How much longer it was than the shortest of its connection, in microseconds.
+    raised: i64,
+    /// Whose it was: of the LAN and of the WAN side.
+    hosts: [u32; 2],
+    /// In intervals.
+    age: u32,
 }
 
 const NOBODY: Slot = Slot {
@@ -128,7 +154,7 @@ const NOBODY: Slot = Slot {
 impl Trips {
     pub(super) fn new() -> Trips {
         Trips {
-            slots: Box::new([NOBODY; ROUND_TRIPS]),
+            slots: Box::new([[NOBODY; ROUND_TRIPS]; 2]),
             waiting: [0; 2],
             next_at: [Instant::ZERO; 2],
             tallies: [Tally::new(), Tally::new()],
@@ -144,7 +170,8 @@ impl Trips {
     /// Whether a connection is timed.
     #[inline]
     pub(super) const fn is_timed(&self, flow: Flow) -> bool {
-        self.slots[place(flow)].flow.index == flow.index
+        let [lan, wan] = &*self.slots;
+        lan[place(flow)].flow.index == flow.index || wan[place(flow)].flow.index == flow.index
     }
 
     /// Whether [`Trips::left`] wants to see what leaves through the port of `side`.
@@ -164,29 +191,30 @@ impl Trips {
         said: &Said,
         shortest_us: Option<&mut u32>,
     ) {
-        let slot = self.slots[place(flow)];
-        if slot.flow != flow || slot.stage == Stage::Free {
-            return self.begin(now, side.other(), flow, said);
+        let slot = *self.slot(side, flow);
+        if slot.flow == flow && slot.stage == Stage::Running {
+            if slot.is_answered(said) {
+                self.free(side, flow);
+                if let Some(took) = slot.took(now, shortest_us.as_deref()) {
+                    let known = if side == Side::Wan { shortest_us } else { None };
+                    let known = known.filter(|_| slot.by_clock);
+                    self.tallies[side as usize].add(now, took, known, said.hosts);
+                }
+            } else if said.has_data {
+                self.slot(side, flow).heard = now;
+            }
         }
+        let slot = *self.slot(side.other(), flow);
         let clock = said.stamps.map(|(value, _)| value);
         match slot.stage {
-            Stage::Running if slot.towards == side && slot.is_answered(said) => {
-                self.free(flow);
-                if let Some(took) = slot.took(now) {
-                    let known = if side == Side::Wan { shortest_us } else { None };
-                    self.tallies[side as usize].add(now, took, known, slot.by_clock);
-                }
-            }
-            Stage::Running if slot.towards == side && said.has_data => {
-                self.slots[place(flow)].heard = now;
-            }
+            _ if slot.flow != flow => self.begin(now, side.other(), flow, said),
             // the first frame with a new value is the first that can be echoed
-            Stage::Armed if slot.towards != side && clock.is_some_and(|now| now != slot.want) => {
+            Stage::Armed if clock.is_some_and(|now| now != slot.want) => {
                 let want = clock.unwrap_or(slot.want);
                 self.set(Slot { want, at: now, stage: Stage::Waiting, ..slot });
             }
             _ if now.since(slot.at) < PATIENCE => {}
-            _ => self.free(flow),
+            _ => self.free(side.other(), flow),
         }
     }
 
@@ -197,7 +225,7 @@ impl Trips {
             return;
         }
         *next_at = now + AGAIN;
-        let slot = self.slots[place(flow)];
+        let slot = *self.slot(towards, flow);
         if slot.stage != Stage::Free && now.since(slot.at) < PATIENCE {
             return;
         }
@@ -206,28 +234,34 @@ impl Trips {
             (None, Some((value, _))) => (value, Stage::Armed),
             (None, None) => return,
         };
-        *next_at = now + PAUSE;
+        self.next_at[towards as usize] = now + PAUSE;
         let by_clock = stage == Stage::Armed;
         self.set(Slot { flow, want, by_clock, stage, towards, at: now, heard: now });
     }
 
-    fn set(&mut self, slot: Slot) {
-        let place = &mut self.slots[place(slot.flow)];
-        let old = std::mem::replace(place, slot);
-        self.waiting[old.towards as usize] -= u32::from(old.stage == Stage::Waiting);
-        self.waiting[slot.towards as usize] += u32::from(slot.stage == Stage::Waiting);
+    /// The slot of a connection for the way to one side.
+    fn slot(&mut self, towards: Side, flow: Flow) -> &mut Slot {
+        &mut self.slots[towards as usize][place(flow)]
     }
 
-    fn free(&mut self, flow: Flow) {
-        self.set(Slot { stage: Stage::Free, ..self.slots[place(flow)] });
-        self.slots[place(flow)].flow = Flow::NONE;
+    fn set(&mut self, slot: Slot) {
+        let old = std::mem::replace(self.slot(slot.towards, slot.flow), slot);
+        let waiting = &mut self.waiting[slot.towards as usize];
+        *waiting -= u32::from(old.stage == Stage::Waiting);
+        *waiting += u32::from(slot.stage == Stage::Waiting);
+    }
+
+    fn free(&mut self, towards: Side, flow: Flow) {
+        let slot = *self.slot(towards, flow);
+        self.set(Slot { stage: Stage::Free, ..slot });
+        self.slot(towards, flow).flow = Flow::NONE;
     }
 
     /// A frame leaves through the port of `side`; it came at `since`, or was held until then.
     #[inline]
     pub(super) fn left(&mut self, now: Instant, side: Side, flow: Flow, since: Instant) {
-        let slot = self.slots[place(flow)];
-        let is_it = slot.flow == flow && slot.towards == side && slot.at <= since;
+        let slot = *self.slot(side, flow);
+        let is_it = slot.flow == flow && slot.at <= since;
         if is_it && slot.stage == Stage::Waiting {
             self.set(Slot { at: now, heard: now, stage: Stage::Running, ..slot });
         }
@@ -235,9 +269,9 @@ impl Trips {
 
     /// Data from `side` came a second time: what is timed of them means nothing.
     pub(super) fn came_again(&mut self, side: Side, flow: Flow) {
-        let slot = self.slots[place(flow)];
-        if slot.flow == flow && slot.towards != side && !slot.by_clock {
-            self.free(flow);
+        let slot = *self.slot(side.other(), flow);
+        if slot.flow == flow && !slot.by_clock {
+            self.free(side.other(), flow);
         }
     }
 
@@ -262,11 +296,14 @@ impl Slot {
         answer.is_some_and(|answer| answer.wrapping_sub(self.want).cast_signed() >= 0)
     }
 
-    /// How long it took, if that is how long the way is.
-    fn took(&self, now: Instant) -> Option<Span> {
+    /// How long it took, if that is how long the way is: nobody answers too soon, but who has
+    /// nothing to say answers late.
+    fn took(&self, now: Instant, shortest_us: Option<&u32>) -> Option<Span> {
         let took = now.since(self.at);
         let silent = now.since(self.heard);
-        let is_way = !self.by_clock || silent.ns() <= took.ns() / 2;
+        let known = shortest_us.map_or(Span::ZERO, |us| Span::from_us(u64::from(*us)));
+        let is_short = known > Span::ZERO && took <= known + SOON;
+        let is_way = !self.by_clock || is_short || silent.ns() <= took.ns() / 2;
         (is_way && took < PATIENCE).then_some(took)
     }
 }
@@ -278,25 +315,27 @@ impl Tally {
             taken: 0,
             sum_ns: 0,
             shortest_ns: u64::MAX,
+            said: 0,
             compared: 0,
-            raised_us: Box::new([0; COMPARED]),
+            voices: Box::new([Voice::default(); COMPARED]),
             last: RoundTrip::default(),
         }
     }
 
-    /// Only those by clock are compared: the other side may put off an acknowledgement of data.
-    fn add(&mut self, now: Instant, took: Span, known: Option<&mut u32>, by_clock: bool) {
+    /// `known` is the shortest way of its connection, where this one may be compared with it.
+    fn add(&mut self, now: Instant, took: Span, known: Option<&mut u32>, hosts: [u32; 2]) {
         self.close(now);
         self.taken += 1;
         self.sum_ns += took.ns();
         self.shortest_ns = self.shortest_ns.min(took.ns());
         let Some(shortest) = known else { return };
         let took_us = u32::try_from(took.ns() / 1_000).unwrap_or(u32::MAX).max(1);
-        if by_clock
-            && *shortest != 0
-            && let Some(place) = self.raised_us.get_mut(self.compared)
+        if *shortest != 0
+            && let Some(place) = self.voices.get_mut(self.said)
         {
-            *place = took_us.saturating_sub(*shortest);
+            let raised = i64::from(took_us) - i64::from(*shortest);
+            *place = Voice { raised, hosts, age: 0 };
+            self.said += 1;
             self.compared += 1;
         }
         *shortest = if *shortest == 0 { took_us } else { took_us.min(*shortest) };
@@ -308,18 +347,16 @@ impl Tally {
             return;
         }
         if self.taken > 0 {
-            let raised = &mut self.raised_us[..self.compared];
-            let median = match raised.len() {
-                0 => 0,
-                some => *raised.select_nth_unstable(some / 2).1,
-            };
+            let [(_, lan), (hosts, wan)] = self.agreed();
             self.last = RoundTrip {
                 until: now,
                 taken: self.taken,
                 shortest: Span::from_ns(self.shortest_ns),
                 mean: Span::from_ns(self.sum_ns / u64::from(self.taken)),
-                compared: u32::try_from(self.compared).unwrap_or(u32::MAX),
-                raised: Span::from_us(median.into()),
+                compared: self.compared,
+                hosts,
+                raised: Span::from_us(u64::try_from(lan.min(wan)).unwrap_or(0)),
+                sank: Span::from_us(u64::try_from(-lan.max(wan)).unwrap_or(0)),
             };
         }
         self.begun = now;
@@ -327,5 +364,59 @@ impl Tally {
         self.sum_ns = 0;
         self.shortest_ns = u64::MAX;
         self.compared = 0;
+        self.forget();
     }
+
+    /// How many hosts of each side there are, and what more than half of them say.
+    fn agreed(&mut self) -> [(u32, i64); 2] {
+        self.only_news();
+        let voices = &mut self.voices[..self.said];
+        [Side::Lan, Side::Wan].map(|side| agreed(voices, side as usize))
+    }
+
+    /// What a host said before does not count once it says something new.
+    fn only_news(&mut self) {
+        let mut kept = 0;
+        for at in 0..self.said {
+            let voice = self.voices[at];
+            let is_said_anew = || {
+                let mut all = self.voices[..self.said].iter();
+                all.any(|new| new.age == 0 && new.hosts[1] == voice.hosts[1])
+            };
+            if voice.age == 0 || !is_said_anew() {
+                self.voices[kept] = voice;
+                kept += 1;
+            }
+        }
+        self.said = kept;
+    }
+
+    /// Keeps one voice of each host for the next interval, and room for news.
+    fn forget(&mut self) {
+        let mut kept = 0;
+        for at in 0..self.said {
+            let voice = Voice { age: self.voices[at].age + 1, ..self.voices[at] };
+            if voice.age < HOLDS && kept < COMPARED / 2 {
+                self.voices[kept] = voice;
+                kept += 1;
+            }
+        }
+        self.said = kept;
+    }
+}
+
+/// How many hosts of a side there are, and what more than half of them say, or more than that: each
+/// says the median of its own.
+fn agreed(voices: &mut [Voice], side: usize) -> (u32, i64) {
+    voices.sort_unstable_by_key(|voice| (voice.hosts[side], voice.raised));
+    let mut says = [0; COMPARED];
+    let mut hosts = 0;
+    for own in voices.chunk_by(|one, other| one.hosts[side] == other.hosts[side]) {
+        says[hosts] = own[(own.len() - 1) / 2].raised;
+        hosts += 1;
+    }
+    let says = &mut says[..hosts];
+    says.sort_unstable();
+    let agreed = says.get(hosts.saturating_sub(1) / 2).copied().unwrap_or(0);
+    (u32::try_from(hosts).unwrap_or(u32::MAX), agreed)
 }

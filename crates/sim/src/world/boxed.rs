@@ -12,8 +12,6 @@ use crate::frames::{FRAME_BYTES, Frame};
 /// How often the engine may forget: connections are silent for seconds before they go. Every
 /// millisecond, as live, it was four tenths of a run at T1.
 const AGE: Span = Span::from_ms(50);
-/// How often a margin that is found is looked after.
-const MARGIN: Span = Span::from_ms(100);
 
 pub(super) struct Boxed {
     pub(super) engine: Engine,
@@ -21,7 +19,7 @@ pub(super) struct Boxed {
     /// When the world will come back at the latest that is queued.
     armed: Instant,
     aged: Instant,
-    margin: Option<Margin>,
+    pub(super) margin: Option<Margin>,
     followed: Instant,
 }
 
@@ -46,7 +44,7 @@ impl Boxed {
     /// What a control thread does beside a live link.
     fn follow(&mut self, now: Instant) {
         if let Some(margin) = &mut self.margin
-            && now.since(self.followed) >= MARGIN
+            && now.since(self.followed) >= Margin::CADENCE
         {
             self.followed = now;
             let mut books = Snapshot::default();
