@@ -5,6 +5,7 @@ mod claim;
 mod compare;
 pub mod figures;
 mod grid;
+mod histories;
 pub mod library;
 pub mod metrics;
 mod named;

@@ -13,6 +13,7 @@ use weir_sim::link::LinkCounts;
 use weir_sim::{FlowSpec, NodeId, Random, Source, World};
 use weir_units::{Instant, Span};
 
+use crate::histories;
 use crate::scenario::{Flow, NodeKind, Profile, Scenario};
 use crate::sharing;
 
@@ -124,6 +125,11 @@ pub fn one(scenario: &Scenario, profile: &Profile, seed: u64) -> Result<Run, Str
         (Some(_), None) => return Err(format!("{} has no law", profile.name)),
         (None, _) => in_world(scenario, profile, seed)?,
     };
+    if let (Some(histories), Some(plan)) = (scenario.histories, &profile.plan)
+        && plan.finds_down
+    {
+        run.shares.extend(histories::run(histories, plan, seed)?);
+    }
     for case in &scenario.more {
         let same = case.profiles.iter().find(|other| other.name == profile.name);
         let same = same.ok_or_else(|| format!("{} is not in all cases", profile.name))?;

@@ -19,6 +19,7 @@ use weir_policy::{Place, Problem, Problems, Source};
 use weir_sim::LinkSpec;
 use weir_units::{Instant, Span};
 
+use crate::histories::{self, Histories};
 use crate::sharing;
 
 pub use crate::sharing::{Enforce, Sharing};
@@ -57,6 +58,8 @@ pub struct Scenario {
     pub claims: Vec<Claim>,
     /// The allocators alone, without hosts: then there are no nodes, links and flows.
     pub sharing: Option<Sharing>,
+    /// Lines that change, drawn from the seed, beside the first case.
+    pub histories: Option<Histories>,
     /// Whether it says what it is at the paper's size; if not, it has one size.
     pub has_full: bool,
     /// The other cases of a sweep, each a scenario without metrics and claims of its own.
@@ -74,8 +77,18 @@ pub struct Reading {
     pub source: Source,
 }
 
-const TOP: [&str; 11] = [
-    "scenario", "size", "sweep", "sharing", "node", "link", "flow", "policy", "profile", "metric",
+const TOP: [&str; 12] = [
+    "scenario",
+    "size",
+    "sweep",
+    "sharing",
+    "histories",
+    "node",
+    "link",
+    "flow",
+    "policy",
+    "profile",
+    "metric",
     "claim",
 ];
 const SCENARIO: [&str; 6] = ["about", "run", "from", "to", "bin", "seeds"];
@@ -148,7 +161,8 @@ fn all_cases(
     }
     let mut scenarios = cases.into_iter().map(|case| case.scenario);
     let first = scenarios.next()?;
-    Some(Scenario { metrics, claims, more: scenarios.collect(), ..first })
+    let more = scenarios.map(|case| Scenario { histories: None, ..case }).collect();
+    Some(Scenario { metrics, claims, more, ..first })
 }
 
 /// The metrics of all cases; one whose name a case before it has is the same. Those of other
@@ -209,6 +223,7 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
     let head = head.and_then(|e| e.table("[scenario]", problems));
     let times = head.map(|t| times(t, problems)).unwrap_or_default();
     let sharing = top.take("sharing").map(|e| sharing::read(e, times.run, problems));
+    let histories = top.take("histories").and_then(|e| histories::read(e, problems));
     let (nodes, boxes) = nodes(top.take("node"), problems);
     let mut links = Vec::new();
     for (name, entry) in entries(top.take("link"), "[link.NAME]", problems) {
@@ -254,6 +269,7 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
         metrics: Vec::new(),
         claims: Vec::new(),
         sharing: sharing.flatten(),
+        histories,
         has_full: false,
         more: Vec::new(),
     };

@@ -301,7 +301,7 @@ impl Tcp {
         if let Some((value, _)) = segment.timestamps
             && self.offset_of(segment.seq) <= self.receiver.next
         {
-            self.receiver.stamp = value;
+            self.receiver.stamp = value.wrapping_sub(self.lie(now));
         }
         if segment.has(tcp::CWR) {
             self.receiver.echo = false;
@@ -316,6 +316,13 @@ impl Tcp {
             // a probe of the window, or of whether we are there
             self.receiver.ack_now = true;
         }
+    }
+
+    /// How many milliseconds older than it is this host says that the peer's clock is.
+    fn lie(&self, now: Instant) -> u32 {
+        let lies = (now.ns() / 1_000_000_000).is_multiple_of(2);
+        let ms = if lies { self.spec.stale_echo.ns() / 1_000_000 } else { 0 };
+        u32::try_from(ms).unwrap_or(0)
     }
 
     /// Where a sequence number of the peer is, counted from its SYN.

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::net::IpAddr;
 
-use weir_engine::{Config, Engine};
+use weir_engine::{Config, Engine, Margin};
 use weir_packet::{Headers, ethernet};
 use weir_policy::Plan;
 use weir_units::{Instant, Rate, Span};
@@ -403,6 +403,15 @@ impl World {
     pub fn engine_of(&self, node: NodeId) -> Option<&Engine> {
         match &self.nodes[node].kind {
             Kind::Box(boxed) => Some(&boxed.engine),
+            Kind::Host(_) | Kind::Switch(_) => None,
+        }
+    }
+
+    /// What finds the rate of a box towards its LAN, where its policy leaves that to weir.
+    #[must_use]
+    pub fn margin_of(&self, node: NodeId) -> Option<&Margin> {
+        match &self.nodes[node].kind {
+            Kind::Box(boxed) => boxed.margin.as_ref(),
             Kind::Host(_) | Kind::Switch(_) => None,
         }
     }

@@ -53,6 +53,9 @@ pub struct TcpSpec {
     pub ecn: bool,
     /// Small segments wait for what is under way to be acknowledged.
     pub nagle: bool,
+    /// It lies: every other second it echoes a clock that is so much older than what it heard, so
+    /// that its way looks longer than it is.
+    pub stale_echo: Span,
 }
 
 /// Whose code speaks TCP.
@@ -168,6 +171,7 @@ fn linux_now() -> TcpSpec {
         window_scale: true,
         ecn: false,
         nagle: true,
+        stale_echo: Span::ZERO,
     }
 }
 
