@@ -59,6 +59,31 @@ impl Ceiling {
 }
 
 impl Clock {
+    /// One that goes on under another ceiling: what was sent in advance, or saved, is as many bytes
+    /// as before.
+    pub(crate) fn goes_on(&mut self, now: Instant, old: &Ceiling, new: &Ceiling) {
+        let scale = |span: Span| {
+            let wide = u128::from(span.ns()) * u128::from(new.ns_per_byte);
+            Span::from_ns(
+                u64::try_from(wide / u128::from(old.ns_per_byte.max(1))).unwrap_or(u64::MAX),
+            )
+        };
+        if old.ns_per_byte == new.ns_per_byte {
+            return;
+        }
+        if self.free_at > now {
+            self.free_at = now + scale(self.free_at.since(now));
+        } else {
+            self.free_at = now - scale(now.since(self.free_at).min(old.burst));
+        }
+        self.remainder = 0;
+    }
+
+    /// One that allows nothing at once.
+    pub(crate) fn from(now: Instant) -> Clock {
+        Clock { free_at: now, remainder: 0 }
+    }
+
     /// When the next frame may go, if that is not now.
     #[inline]
     pub(crate) fn not_before(&self, now: Instant) -> Option<Instant> {

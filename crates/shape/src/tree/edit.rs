@@ -1,6 +1,6 @@
 //! From one tree to another while frames wait: made off the packet thread by comparing two specs,
-//! put into effect between two frames. Only nodes that differ are written, and only the parents of
-//! such nodes and those above them sort their children anew.
+//! put into effect between two frames. Only nodes that differ are written, and only parents whose
+//! children differ sort these anew, all with the credit that they have (interior/carry.rs).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::ceiling::{self, Ceiling, Clock};
 use super::clocks::Clocks;
 use super::interior::Interior;
 use super::kinds::{Child, sorted};
-use super::node::{Flags, Kind, Node, Share};
+use super::node::{Flags, Kind, NONE, Node, Share};
 use super::owed::Due;
 use super::queues::{self, Kept};
 use super::spec::{NodeSpec, Spec};
@@ -43,6 +43,8 @@ struct Parent {
     number: u32,
     interior: Interior,
     shares: Vec<(u32, Share, Due)>,
+    /// The first of a chain of children, in the order in which they waited.
+    waiting: u32,
 }
 
 /// Room for all numbers.
@@ -60,14 +62,14 @@ impl Edit {
     pub fn between(old: &Spec, new: &Spec) -> Edit {
         let (before, after) = (by_number(old), by_number(new));
         let (old_ceilings, ceilings) = (ceilings(old), ceilings(new));
-        let mut touched: BTreeSet<u32> = BTreeSet::new();
+        let mut touched = Touched::default();
         let cares = new.cares.iter().map(|&care| Kept::new(care, new.link)).collect();
         let mut edit = Edit { rate: new.rate, link: new.link, cares, ..Edit::default() };
         for (number, told) in &before {
             let same_kind = after.get(number).is_some_and(|n| n.is_leaf == told.is_leaf);
             if !same_kind {
                 edit.removed.push(*number);
-                touched.insert(told.parent);
+                touched.ways.insert(told.parent);
             }
         }
         for (number, told) in &after {
@@ -83,25 +85,21 @@ impl Edit {
             }
             let made = ceiling.copied().flatten().map(|rate| Ceiling::new(rate, told.burst));
             edit.changed.push((**told, made));
-            touched.insert(told.parent);
-            touched.extend(was.map(|was| was.parent));
-            if !told.is_leaf {
-                touched.insert(*number);
-            }
+            touched.note(was.copied(), told);
         }
         if old.rate != new.rate || old.nodes.is_empty() {
-            touched.insert(LINK);
+            touched.parents.insert(LINK);
         }
         edit.old.reserve(edit.removed.len());
-        edit.parents(new, &after, touched);
+        edit.parents(new, &after, &touched);
         edit.room(old, new);
         edit
     }
 
-    /// The parents that sort their children anew: those touched and all above them.
-    fn parents(&mut self, new: &Spec, nodes: &BTreeMap<u32, &NodeSpec>, touched: BTreeSet<u32>) {
+    /// The parents that sort their children anew: those touched.
+    fn parents(&mut self, new: &Spec, nodes: &BTreeMap<u32, &NodeSpec>, touched: &Touched) {
         let mut depths: BTreeMap<u32, usize> = BTreeMap::new();
-        for number in touched {
+        for &number in touched.ways.iter().chain(&touched.parents) {
             if nodes.get(&number).is_some_and(|node| node.is_leaf) {
                 // it was a parent
                 continue;
@@ -111,9 +109,14 @@ impl Edit {
                 way.push(node.parent);
             }
             // one that is gone has nothing above it, and is none
-            if way.last() == Some(&LINK) {
-                way.iter().rev().enumerate().for_each(|(depth, n)| _ = depths.insert(*n, depth));
+            if way.last() != Some(&LINK) {
+                continue;
             }
+            if !touched.ways.contains(&number) {
+                depths.insert(number, way.len() - 1);
+                continue;
+            }
+            way.iter().rev().enumerate().for_each(|(depth, n)| _ = depths.insert(*n, depth));
         }
         let mut order: Vec<(usize, u32)> =
             depths.into_iter().map(|(n, depth)| (depth, n)).collect();
@@ -131,7 +134,8 @@ impl Edit {
                 .collect();
             let (interior, shares) = sorted(&told, rate);
             let shares = below.iter().zip(shares).map(|(c, (share, due))| (c.number, share, due));
-            self.parents.push(Parent { number, interior, shares: shares.collect() });
+            let shares = shares.collect();
+            self.parents.push(Parent { number, interior, shares, waiting: NONE });
         }
     }
 
@@ -149,6 +153,36 @@ impl Edit {
                 clocks: Clocks::with_capacity(needed(new)),
                 queues: queues::Tables::with_capacity(needed(new)),
             });
+        }
+    }
+}
+
+/// Parents whose children are sorted anew.
+#[derive(Default)]
+struct Touched {
+    parents: BTreeSet<u32>,
+    /// Those that get or lose children: all above them may have nothing more to send, or something.
+    ways: BTreeSet<u32>,
+}
+
+impl Touched {
+    /// A node is told something else, or is new.
+    fn note(&mut self, was: Option<&NodeSpec>, told: &NodeSpec) {
+        let Some(was) = was.filter(|was| was.is_leaf == told.is_leaf) else {
+            self.ways.insert(told.parent);
+            if !told.is_leaf {
+                self.ways.insert(told.number);
+            }
+            return;
+        };
+        if was.parent != told.parent {
+            self.ways.extend([was.parent, told.parent]);
+        }
+        if (was.weight, was.priority, was.rate) != (told.weight, told.priority, told.rate) {
+            self.parents.insert(told.parent);
+        }
+        if was.rate != told.rate && !told.is_leaf {
+            self.parents.insert(told.number);
         }
     }
 }
@@ -201,10 +235,17 @@ impl Tree {
             }
         }
         std::mem::swap(&mut self.cares, &mut edit.cares);
+        for parent in &mut edit.parents {
+            parent.waiting = self.unlist(now, parent.number);
+        }
+        for &number in &edit.removed {
+            let _ = self.unlist(now, number);
+        }
         for &number in &edit.removed {
             let node = &mut self.nodes[number as usize];
+            self.interiors[node.parent as usize].gives_up(node);
             node.kind = Kind::None;
-            node.share.flags = Flags::default();
+            (node.share.flags, node.share.s) = (Flags::default(), 0);
             edit.old.push(std::mem::take(&mut self.interiors[number as usize]));
         }
         for (told, ceiling) in &mut edit.changed {
@@ -226,12 +267,29 @@ impl Tree {
         for parent in &mut edit.parents {
             self.sort_anew(now, parent);
         }
+        for parent in &edit.parents {
+            parent.shares.iter().for_each(|(child, ..)| self.wake_anew(now, *child));
+        }
+        for (told, _) in &edit.changed {
+            self.wake_anew(now, told.number);
+        }
         for &number in &edit.removed {
             // an heir that had nothing has something now
-            let heir = successor(number);
-            if self.has_something(heir) {
-                self.wake(now, heir);
-            }
+            self.wake_anew(now, successor(number));
+        }
+    }
+
+    /// Takes the children of a node out of its calendars, as a chain.
+    fn unlist(&mut self, now: Instant, number: u32) -> u32 {
+        let interior = &mut self.interiors[number as usize];
+        interior.unlist(now, &mut self.nodes, &mut self.clocks.dues)
+    }
+
+    /// A node that may have something to send because of an edit.
+    fn wake_anew(&mut self, now: Instant, number: u32) {
+        let flags = self.nodes[number as usize].share.flags;
+        if !flags.has(Flags::ACTIVE) && self.has_something(number) {
+            self.wake(now, number);
         }
     }
 
@@ -252,16 +310,22 @@ impl Tree {
         let number = told.number;
         let node = &mut self.nodes[number as usize];
         let (old, clock) = &mut self.clocks.ceilings[number as usize];
-        let had_ceiling = node.has_ceiling();
+        let (had_ceiling, is_new) = (node.has_ceiling(), node.kind == Kind::None);
+        if node.kind != Kind::None && node.parent != told.parent {
+            self.interiors[node.parent as usize].gives_up(node);
+        }
         // whoever waited for another ceiling asks this one
         node.share.flags.clear(Flags::HELD);
         node.share.flags.clear(Flags::CEILING);
         if let Some(new) = ceiling {
+            if had_ceiling {
+                clock.goes_on(now, old, &new);
+            } else {
+                // one that has sent without a bound has no burst saved
+                *clock = if is_new { Clock::default() } else { Clock::from(now) };
+            }
             *old = new;
             node.share.flags.set(Flags::CEILING);
-            if !had_ceiling {
-                *clock = Clock::default();
-            }
         }
         node.parent = told.parent;
         node.most_frames = told.frames;
@@ -281,22 +345,33 @@ impl Tree {
         }
     }
 
-    /// A parent gets a new order of its children, and those that can send wake in it.
+    /// A parent gets a new order of its children, which goes on where the old one was.
     fn sort_anew(&mut self, now: Instant, parent: &mut Parent) {
-        std::mem::swap(&mut self.interiors[parent.number as usize], &mut parent.interior);
-        if parent.number == LINK {
-            self.nodes[LINK as usize].kind = Kind::Interior;
+        let Parent { number, interior: new, shares, waiting } = parent;
+        let at = *number as usize;
+        if *number == LINK {
+            self.nodes[at].kind = Kind::Interior;
         }
-        for (child, share, due) in &parent.shares {
+        new.continues(&self.interiors[at]);
+        for (child, share, due) in shares.iter() {
             let node = &mut self.nodes[*child as usize];
-            let own = node.share.flags.of_its_own();
-            node.share = *share;
-            node.share.flags.set(own);
-            self.clocks.dues[*child as usize] = *due;
-            if self.has_something(*child) {
-                self.wake_one(now, *child);
+            if node.kind == Kind::Interior && !self.interiors[*child as usize].is_active() {
+                new.has_none_below(node);
             }
+            new.adopts(now, *child, node, (share, due), &mut self.clocks.dues[*child as usize]);
         }
+        while let Some(node) = self.nodes.get_mut(*waiting as usize) {
+            let (child, next) = (*waiting, node.share.next);
+            // some have left for another parent, where nobody is listed yet that comes from here
+            if node.parent == *number {
+                new.relists(child, node);
+            }
+            *waiting = next;
+        }
+        for (child, ..) in shares.iter() {
+            new.relists(*child, &mut self.nodes[*child as usize]);
+        }
+        std::mem::swap(&mut self.interiors[at], new);
     }
 }
 

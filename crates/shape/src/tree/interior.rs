@@ -26,6 +26,10 @@
 //! longer belong, and are put right when their day comes: one that is alone, and one that was
 //! served because its guarantee was due (owed.rs).
 
+mod carry;
+
+pub(super) use carry::scaled;
+
 use weir_units::Instant;
 
 use super::calendar::Calendar;

@@ -13,6 +13,7 @@
 use weir_units::{Instant, Rate};
 
 use super::heap::{Entry, Heap, before};
+use super::interior::scaled;
 use super::node::{Flags, Node};
 
 /// The time of guarantees, in parts of a nanosecond.
@@ -50,11 +51,11 @@ pub(crate) struct Owed {
     /// Those that are, by when their frame should be gone.
     due: Heap,
     /// How far the node's time is behind real time.
-    behind: u64,
+    pub(super) behind: u64,
     /// Bytes of guarantees for which nothing went by weight yet.
-    by_clock: u64,
+    pub(super) by_clock: u64,
     /// The largest frame that any child has sent: while it is on the line, others come late.
-    largest: u64,
+    pub(super) largest: u64,
     /// Children without a guarantee that have something to send.
     others: u32,
 }
@@ -65,6 +66,13 @@ impl Due {
         let per_byte = u64::try_from(parts / u128::from(rate.bps().max(8))).unwrap_or(u64::MAX);
         let due = Due { at: 0, per_byte, grace: 0 };
         Due { grace: if by_weight { due.time_for(GRACE * FRAME) } else { 0 }, ..due }
+    }
+
+    /// The clock of another guarantee, as many bytes ahead or late as `before` is.
+    pub(super) fn after(&self, before: &Due, time: u64) -> Due {
+        let ahead = before.at.wrapping_sub(before.grace).wrapping_sub(time).cast_signed();
+        let ahead = scaled(ahead, self.per_byte, before.per_byte);
+        Due { at: time.wrapping_add(self.grace).wrapping_add(ahead.cast_unsigned()), ..*self }
     }
 
     /// The child has sent; its clock goes on, but never far beyond the present. Returns how many of
@@ -127,6 +135,11 @@ impl Owed {
             return;
         }
         due.begins(self.time(now));
+        self.comes(number, node, due);
+    }
+
+    /// A child that has something to send waits for its clock.
+    pub(super) fn comes(&mut self, number: u32, node: &mut Node, due: &Due) {
         if !node.share.flags.has(Flags::LISTED_OWED) {
             node.share.flags.set(Flags::LISTED_OWED);
             self.coming.push(Entry { key: due.at, node: number });

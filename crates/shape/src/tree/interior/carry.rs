@@ -1,0 +1,138 @@
+//! What an edit carries over from one order of a node's children to the next: the bytes that each
+//! child is ahead of virtual time or behind it, the clocks of guarantees, and who has something to
+//! send. A child thus waits as long as it would have waited without the edit.
+
+use weir_units::Instant;
+
+use super::{Interior, ahead};
+use crate::tree::node::{Flags, NONE, Node, Share};
+use crate::tree::owed::{Due, Owed};
+
+/// What is carried over is never farther from the present than this, far below half a circle.
+const FARTHEST: i128 = 1 << 61;
+
+/// The time of as many bytes as there are in `time`, where a byte takes `new` and not `old`.
+#[expect(clippy::cast_possible_truncation, reason = "within a quarter of the circle")]
+pub(crate) fn scaled(time: i64, new: u64, old: u64) -> i64 {
+    if new == old {
+        return time;
+    }
+    let wide = i128::from(time) * i128::from(new) / i128::from(old.max(1));
+    wide.clamp(-FARTHEST, FARTHEST) as i64
+}
+
+impl Interior {
+    /// Takes all children out of the calendars. They come back as a chain through themselves, those
+    /// that would have been served last first: noted in this order, they keep it.
+    pub(crate) fn unlist(&mut self, now: Instant, nodes: &mut [Node], dues: &mut [Due]) -> u32 {
+        if let Some(alone) = self.alone() {
+            self.is_joined(alone, &mut nodes[alone as usize]);
+            if let Some(owed) = &self.owed {
+                owed.is_joined(now, &mut dues[alone as usize]);
+            }
+        }
+        let mut chain = NONE;
+        for calendar in &mut self.kinds {
+            while let Some(number) = calendar.first() {
+                let node = &mut nodes[number as usize];
+                calendar.take_first(node);
+                node.share.next = std::mem::replace(&mut chain, number);
+            }
+        }
+        chain
+    }
+
+    /// A child is another node's from now on, or is gone. The bytes that it is ahead go with it.
+    pub(crate) fn gives_up(&mut self, node: &mut Node) {
+        self.has_none_below(node);
+        let bytes = ahead(&node.share, self.v).max(0);
+        (node.share.s, node.share.per_byte) = (u64::from(bytes.unsigned_abs()), 0);
+    }
+
+    /// A child has nothing more to send because of the edit.
+    pub(crate) fn has_none_below(&mut self, node: &mut Node) {
+        if node.share.flags.has(Flags::ACTIVE) {
+            self.leaves(&node.share);
+            node.share.flags.clear(Flags::ACTIVE);
+        }
+    }
+
+    /// Goes on where the order before it ends.
+    pub(crate) fn continues(&mut self, before: &Interior) {
+        self.v = before.v;
+        self.slot = if before.is_active() { before.slot } else { 0 };
+        if let (Some(owed), Some(before)) = (&mut self.owed, &before.owed) {
+            owed.continues(before);
+        }
+    }
+
+    /// A child gets its new share, and the clock of its guarantee. One that is new here begins with
+    /// the present, or ahead of it as it was elsewhere.
+    pub(crate) fn adopts(
+        &mut self,
+        now: Instant,
+        number: u32,
+        node: &mut Node,
+        told: (&Share, &Due),
+        due: &mut Due,
+    ) {
+        let was = node.share;
+        node.share = Share { s: self.v, next: was.next, ..*told.0 };
+        node.share.flags.set(was.flags.of_its_own());
+        if was.per_byte == 0 {
+            node.share.s = self.v.wrapping_add(was.s.wrapping_mul(node.share.per_byte));
+            *due = *told.1;
+            return;
+        }
+        let had_clock = was.flags.has(Flags::OWED);
+        *due = match &self.owed {
+            Some(owed) if had_clock => told.1.after(due, owed.time(now)),
+            _ => *told.1,
+        };
+        let ahead = was.s.wrapping_sub(self.v).cast_signed();
+        if !was.flags.has(Flags::ACTIVE) {
+            self.comes_back_at(&mut node.share, &was, ahead.max(0));
+            return;
+        }
+        self.comes_back_at(&mut node.share, &was, ahead);
+        node.share.flags.set(Flags::ACTIVE);
+        self.count += 1;
+        self.active_weight += node.share.weight;
+        if node.share.flags.has(Flags::CLOCKS)
+            && let Some(owed) = &mut self.owed
+        {
+            owed.adopts(now, number, node, due, had_clock);
+        }
+    }
+
+    /// As many bytes ahead as before, which take another time with another weight.
+    fn comes_back_at(&self, share: &mut Share, was: &Share, ahead: i64) {
+        let ahead = scaled(ahead, share.per_byte, was.per_byte);
+        share.s = self.v.wrapping_add(ahead.cast_unsigned());
+    }
+
+    /// Notes a child that has something to send, if it is noted nowhere.
+    pub(crate) fn relists(&mut self, number: u32, node: &mut Node) {
+        if node.share.flags.has(Flags::ACTIVE) && !node.share.flags.has(Flags::LISTED) {
+            self.calendar(node.share.group).note(number, node);
+        }
+    }
+}
+
+impl Owed {
+    /// Goes on where the clocks before it are.
+    fn continues(&mut self, before: &Owed) {
+        self.behind = before.behind;
+        self.by_clock = before.by_clock;
+        self.largest = before.largest;
+    }
+
+    /// A child that has something to send has its clock here, if it has one.
+    fn adopts(&mut self, now: Instant, number: u32, node: &mut Node, due: &mut Due, had: bool) {
+        if !had || !node.share.flags.has(Flags::OWED) {
+            return self.wake(now, number, node, due);
+        }
+        // what it lacks is not forgotten, as it would be if it woke
+        self.comes(number, node, due);
+    }
+}

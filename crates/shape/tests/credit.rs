@@ -1,0 +1,249 @@
+//! What an edit leaves alone: who waited before it goes on waiting where it was, however often
+//! somebody edits. Nobody starves, nobody gains, and no ceiling gives its burst anew.
+
+use weir_packet::{Headers, Label, Pool, Side};
+use weir_shape::Link;
+use weir_shape::tree::{Edit, NodeSpec, Spec, Tree};
+use weir_units::{Bytes, Instant, Rate, Span};
+
+const LEN: usize = 1_000;
+
+/// Long enough after zero that every ceiling has its burst.
+const START: Instant = Instant::from_ns(10_000_000_000);
+
+/// Leaves that are backlogged all the time, with so many frames each, and a clock.
+struct World {
+    tree: Tree,
+    pool: Pool,
+    spec: Spec,
+    now: Instant,
+    backlogged: Vec<u32>,
+    /// Frames sent, by leaf, and all in their order.
+    sent: Vec<u64>,
+    order: Vec<u32>,
+}
+
+fn mbit(mbit: u64) -> Rate {
+    Rate::from_bps(mbit * 1_000_000)
+}
+
+fn leaf(number: u32, parent: u32, weight: u64) -> NodeSpec {
+    NodeSpec { weight, ..NodeSpec::new(number, parent, true) }
+}
+
+fn spec(rate: Rate, nodes: Vec<NodeSpec>) -> Spec {
+    Spec { rate, link: Link::default(), nodes, cares: vec![] }
+}
+
+impl World {
+    fn new(spec: Spec, backlogged: impl IntoIterator<Item = u32>) -> World {
+        let mut tree = Tree::new(4_096, 4_096, 0, START);
+        let mut edit = Edit::between(&Spec::default(), &spec);
+        tree.apply(START, &mut edit, |leaf| leaf, |_, _, _| {});
+        let pool = Pool::new(4_096, LEN);
+        let most = spec.nodes.iter().map(|n| n.number as usize).max().expect("a leaf");
+        let backlogged: Vec<u32> = backlogged.into_iter().collect();
+        let sent = vec![0; most + 1];
+        let mut world = World { tree, pool, spec, now: START, backlogged, sent, order: vec![] };
+        for _ in 0..2 {
+            world.backlogged.clone().into_iter().for_each(|leaf| world.push(leaf));
+        }
+        world
+    }
+
+    fn push(&mut self, leaf: u32) {
+        let frame = self.pool.fill(&[0; LEN]).expect("a buffer");
+        let label = Label { leaf, ..Label::new(Side::Lan, &Headers::EMPTY) };
+        assert!(matches!(self.tree.push(self.now, frame, label), Ok(None)));
+    }
+
+    /// One frame leaves as soon as one may; false if that is not before `end`.
+    fn step(&mut self, end: Instant) -> bool {
+        loop {
+            let Some(at) = self.tree.next_at().filter(|&at| at < end) else { return false };
+            self.now = self.now.max(at);
+            let Some(waiting) = self.tree.pop(self.now) else { continue };
+            let leaf = waiting.label.leaf;
+            self.pool.give(waiting.frame);
+            self.sent[leaf as usize] += 1;
+            self.order.push(leaf);
+            if self.backlogged.contains(&leaf) {
+                self.push(leaf);
+            }
+            return true;
+        }
+    }
+
+    fn steps(&mut self, count: usize) {
+        let end = self.now + Span::from_secs(1_000_000);
+        (0..count).for_each(|_| assert!(self.step(end)));
+    }
+
+    fn edit(&mut self, change: impl FnOnce(&mut Spec)) {
+        let mut new = self.spec.clone();
+        change(&mut new);
+        let mut edit = Edit::between(&self.spec, &new);
+        self.tree.apply(self.now, &mut edit, |_| 1, |_, _, _| {});
+        self.spec = new;
+    }
+
+    fn share(&self, leaf: u32) -> f64 {
+        let all: u64 = self.sent.iter().sum();
+        let count = |frames: u64| f64::from(u32::try_from(frames).expect("few"));
+        count(self.sent[leaf as usize]) / count(all)
+    }
+}
+
+/// The weight of a silent leaf changes all the time.
+fn toggle(spec: &mut Spec, at: usize) {
+    spec.nodes[at].weight = if spec.nodes[at].weight == 1 { 2 } else { 1 };
+}
+
+#[test]
+fn edits_of_a_silent_leaf_starve_nobody() {
+    let nodes = (1..=1_001).map(|number| leaf(number, 0, 1)).collect();
+    let mut world = World::new(spec(mbit(100), nodes), 2..=1_001);
+    for _ in 0..125 {
+        world.steps(80);
+        world.edit(|spec| toggle(spec, 0));
+    }
+    let silent = world.sent[2..].iter().filter(|&&sent| sent == 0).count();
+    let (least, most) = (world.sent[2..].iter().min(), world.sent[2..].iter().max());
+    assert!(
+        least >= Some(&9) && most <= Some(&11),
+        "{silent} of 1 000 leaves sent nothing, the others up to {most:?} frames of 10"
+    );
+}
+
+#[test]
+fn edits_of_a_silent_leaf_give_a_guarantee_no_more() {
+    // one with little weight is promised 30 %
+    let mut nodes: Vec<NodeSpec> = (1..=10).map(|number| leaf(number, 0, 10)).collect();
+    nodes.push(NodeSpec { rate: mbit(30), ..leaf(11, 0, 1) });
+    for frames in [1, 10, 80] {
+        let mut world = World::new(spec(mbit(100), nodes.clone()), 2..=11);
+        for _ in 0..20_000 / frames {
+            world.steps(frames);
+            world.edit(|spec| spec.nodes[0].weight = 21 - spec.nodes[0].weight);
+        }
+        let share = world.share(11);
+        assert!((share - 0.3).abs() < 0.003, "an edit every {frames} frames: {share:.3}");
+    }
+}
+
+#[test]
+fn edits_of_its_own_weight_starve_no_leaf() {
+    for (frames, priority) in [(1, 2), (3, 2), (10, 2), (1, 1), (3, 3)] {
+        let mut nodes: Vec<NodeSpec> = (1..=10).map(|number| leaf(number, 0, 1_000)).collect();
+        nodes[0].priority = priority;
+        let mut world = World::new(spec(mbit(100), nodes), 1..=10);
+        for _ in 0..5_000 / frames {
+            world.steps(frames);
+            world.edit(|spec| spec.nodes[0].weight = 2_001 - spec.nodes[0].weight);
+        }
+        let share = world.share(1);
+        assert!((share - 0.1).abs() < 0.001, "an edit every {frames} frames: {share:.4}");
+    }
+}
+
+#[test]
+fn an_edit_that_changes_nothing_changes_no_order() {
+    let weights = [3, 7, 7, 1, 12, 5, 7, 20];
+    let nodes: Vec<NodeSpec> =
+        (1..).zip(weights).map(|(number, weight)| leaf(number, 0, weight)).collect();
+    let mut alone = World::new(spec(mbit(100), nodes), 1..=7);
+    alone.steps(4_000);
+    let mut edited = World::new(alone.spec.clone(), 1..=7);
+    for _ in 0..1_000 {
+        edited.steps(4);
+        // how much may wait in a leaf is no matter of its siblings; nor is the priority of one that
+        // has nothing to send
+        edited.edit(|spec| spec.nodes[3].frames ^= 1);
+        edited.edit(|spec| spec.nodes[7].priority ^= 1);
+    }
+    assert_eq!(alone.order, edited.order);
+}
+
+#[test]
+fn an_edit_of_a_ceiling_gives_no_fresh_burst() {
+    let burst = Some(Bytes::new(50_000));
+    let one = NodeSpec { ceil: mbit(1), burst, ..leaf(1, 0, 1) };
+    let mut world = World::new(spec(mbit(100), vec![one]), [1]);
+    // 100 edits a second leave it a ceiling of about 1 Mbit/s
+    for at in 1..=200 {
+        while world.step(START + Span::from_ms(10 * at)) {}
+        world.edit(|spec| spec.nodes[0].ceil = Rate::from_bps(1_000_000 + at));
+    }
+    // 2 s of 1 Mbit/s, and the burst once
+    assert!(world.sent[1] <= 250 + 51, "{} frames", world.sent[1]);
+    assert!(world.sent[1] >= 290, "{} frames", world.sent[1]);
+}
+
+#[test]
+fn a_ceiling_that_is_taken_away_for_a_moment_gives_no_fresh_burst() {
+    let burst = Some(Bytes::new(50_000));
+    let one = NodeSpec { ceil: mbit(1), burst, ..leaf(1, 0, 1) };
+    let mut world = World::new(spec(mbit(100), vec![one]), [1]);
+    while world.step(START + Span::from_secs(1)) {}
+    let before = world.sent[1];
+    for _ in 0..10 {
+        world.edit(|spec| spec.nodes[0].ceil = Rate::MAX);
+        world.edit(|spec| spec.nodes[0].ceil = mbit(1));
+        while world.step(world.now + Span::from_us(1)) {}
+    }
+    assert!(world.sent[1] - before <= 20, "{} frames at once", world.sent[1] - before);
+}
+
+#[test]
+fn a_ceiling_that_is_raised_is_obeyed_at_once() {
+    let one = NodeSpec { ceil: Rate::from_bps(1_000), ..leaf(1, 0, 1) };
+    let mut world = World::new(spec(mbit(100), vec![one]), [1]);
+    // two frames above the ceiling, then it would have to wait for 8 s and more
+    while world.step(START + Span::from_ms(100)) {}
+    world.now = START + Span::from_ms(100);
+    world.edit(|spec| spec.nodes[0].ceil = mbit(10));
+    let before = world.sent[1];
+    while world.step(START + Span::from_ms(200)) {}
+    assert!((124..=128).contains(&(world.sent[1] - before)), "{}", world.sent[1] - before);
+}
+
+#[test]
+fn the_heir_of_a_leaf_that_is_gone_sends_what_waited_there() {
+    let inner = NodeSpec::new(3, 0, false);
+    let nodes = vec![leaf(1, 0, 1), inner, leaf(2, 3, 1), leaf(4, 3, 1)];
+    let mut world = World::new(spec(mbit(100), nodes), [2]);
+    world.backlogged.clear();
+    world.edit(|spec| spec.nodes.retain(|node| node.number != 2));
+    assert_eq!(world.tree.len(), 2);
+    world.steps(2);
+    assert!(world.tree.is_empty());
+    assert_eq!(world.order.len(), 2);
+}
+
+#[test]
+fn the_old_parent_of_a_node_that_moved_keeps_its_share() {
+    let inner = |number| NodeSpec::new(number, 0, false);
+    let mut nodes = vec![leaf(1, 0, 1), inner(2), inner(3)];
+    // in each of two branches three leaves; one of the first branch moves over, and back
+    nodes.extend((10..13).map(|number| leaf(number, 2, 1)));
+    nodes.extend((20..23).map(|number| leaf(number, 3, 1)));
+    let mut world = World::new(spec(mbit(100), nodes), [10, 11, 12, 20, 21, 22]);
+    for round in 0..400 {
+        world.steps(51);
+        world.edit(|spec| spec.nodes[3].parent = if round % 2 == 0 { 3 } else { 2 });
+    }
+    let branch = |leaves: &[u32]| leaves.iter().map(|&leaf| world.share(leaf)).sum::<f64>();
+    let (first, second, moved) = (branch(&[11, 12]), branch(&[20, 21, 22]), world.share(10));
+    // half of the time there are three leaves in the first branch, half of the time two
+    let close = |share: f64, part: f64| (share - part).abs() < 0.01;
+    let fits = close(first, 5.0 / 12.0) && close(second, 7.0 / 16.0) && close(moved, 7.0 / 48.0);
+    assert!(fits, "{first:.3} {second:.3} {moved:.3}");
+    // and when it moves alone, its old branch is silent
+    world.edit(|spec| spec.nodes[3].parent = 3);
+    world.edit(|spec| spec.nodes.iter_mut().filter(|n| n.number > 10).for_each(|n| n.parent = 3));
+    world.steps(100);
+    world.edit(|spec| spec.nodes[4].parent = 2);
+    world.sent.fill(0);
+    world.steps(1_000);
+    assert!((world.share(11) - 0.5).abs() < 0.01, "{:.3}", world.share(11));
+}
