@@ -60,7 +60,11 @@ impl Interior {
     /// Goes on where the order before it ends.
     pub(crate) fn continues(&mut self, before: &Interior) {
         self.v = before.v;
-        self.slot = if before.is_active() { before.slot } else { 0 };
+        if before.is_active() {
+            self.slot = before.slot;
+            (self.gone_weight, self.gone_bytes) = (before.gone_weight, before.gone_bytes);
+            self.active_weight += self.gone_weight;
+        }
         if let (Some(owed), Some(before)) = (&mut self.owed, &before.owed) {
             owed.continues(before);
         }
