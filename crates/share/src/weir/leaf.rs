@@ -34,8 +34,9 @@ const LENGTH: (u32, u32) = (16, 16);
 const SILENT_LEAST: u64 = 1 << 18;
 /// Gaps above this are not learnt: whoever pauses as long is silent.
 const GAP_MOST: u64 = 1 << 25;
-/// Who has sent one packet is waited for as long.
-const SECOND: u64 = 1 << 26;
+/// Who has sent one packet is waited for as long: one a second is the slowest sender that counts.
+/// Nothing is kept for it meanwhile.
+const SECOND: u64 = 1 << 30;
 /// Time constants: 2^21 to 2^32 ns.
 const CONSTANT_MOST: u32 = 11;
 /// The longest time that gives credit, in ns.
@@ -264,6 +265,16 @@ mod tests {
         // whoever is fast is waited for as well
         let (leaf, last) = steady(10_000);
         assert!(!leaf.is_silent(last + 260_000) && leaf.is_silent(last + 264_000));
+    }
+
+    #[test]
+    fn a_leaf_that_sends_a_packet_each_second_is_known() {
+        let (leaf, last) = steady(1_000 * MS);
+        assert!(rate(leaf.rate).bps().abs_diff(8_000) < 16, "{}", rate(leaf.rate).bps());
+        let mut first = Leaf::new(leaf.child);
+        first.begin(MS, 1_000, 0);
+        assert!(!first.is_silent(1_001 * MS) && first.is_silent(1_100 * MS));
+        assert!(!leaf.is_silent(last + 7_900 * MS) && leaf.is_silent(last + 8_100 * MS));
     }
 
     #[test]
