@@ -64,6 +64,9 @@ pub struct Behind {
 /// Part of the rate by which a queue is drained, at most: the virtual one, and that of a node. Both
 /// together hold back less than 1/200.
 const HELD_BACK: [u64; 2] = [256, 1024];
+/// Part of the rate that is held back in addition, at most, for the moments in which the virtual
+/// queue stands. The link sends what stands there meanwhile, so none of it is lost.
+const STANDING: u64 = 32;
 /// Part of the rate that is shared out in addition while the virtual queue is nearly empty.
 const RAISED: u64 = 256;
 /// The nodes from the link to a leaf.
@@ -204,7 +207,7 @@ impl Weir {
             Err(by) => return Fate::Drop { by },
         };
         let len = len.clamp(1, LONGEST);
-        let is_long = way.is_full || self.queue > self.gate.long.saturating_mul(4);
+        let is_long = way.is_full || self.queue > self.gate.long.saturating_mul(2);
         let limit = Limit { share: way.share, is_long, can_mark: behind.can_mark };
         let fate = match flows.admit(now.ns(), number, who, len, limit) {
             Admission::Pass => Fate::Pass,
@@ -401,15 +404,17 @@ impl Weir {
     /// What the link shares out: its rate, a little more while the virtual queue is nearly empty,
     /// so that what nobody used in time is not lost, and a little less while it is long.
     fn budget(&self) -> u64 {
-        let Gate { rest, long } = self.gate;
+        let rest = self.gate.rest;
         if self.queue < rest / 4 {
             return self.capacity + self.capacity / RAISED;
         }
         // what has queued is given 2^24 ns to go, and a part of the rate at most: with 2^22 a load
         // of just the rate lost 0.65 % instead of 0.32 %, and the queue under overload was the same
-        let drained = (self.queue.saturating_sub(rest) >> 24).min(self.capacity / HELD_BACK[0]);
-        let over = self.queue.saturating_sub(long) >> 26;
-        self.capacity - drained - over.min(self.capacity / 32)
+        let over = self.queue.saturating_sub(rest);
+        let drained = (over >> 24).min(self.capacity / HELD_BACK[0]);
+        // a queue twice as long stands: with no more than that part it went in half a second
+        let standing = over.saturating_sub(rest) >> 22;
+        self.capacity - drained - standing.min(self.capacity / STANDING)
     }
 
     /// Moves the levels on the way to a leaf; what it may send, and who limits it.
@@ -529,7 +534,7 @@ impl Queue {
         let Gate { rest, long } = gate;
         let over = self.waiting.saturating_sub(long);
         self.is_long = over > 0;
-        self.is_full = over > 3 * long;
+        self.is_full = over > long;
         let short = self.waiting.saturating_sub(rest) >> 24;
         let drained = short.min(budget / HELD_BACK[1]) + (over >> 22);
         budget.saturating_sub(drained).max(budget / 64)
@@ -549,7 +554,7 @@ impl Gate {
     /// For a queue that is served at `rate`, with packets of this length.
     fn new(rate: u64, gate: Span, longest: u32) -> Gate {
         let (time, one) = (rate.saturating_mul(gate.ns()), leaf::cost(longest).unsigned_abs());
-        Gate { rest: (time / 8).max(8 * one), long: time.max(16 * one) }
+        Gate { rest: (time / 32).max(8 * one), long: time.max(16 * one) }
     }
 }
 
@@ -575,5 +580,19 @@ mod tests {
         assert!(left.abs_diff(37_500) <= 1, "{left}");
         weir.drain(4_100_000);
         assert_eq!(weir.queue, 0);
+    }
+
+    #[test]
+    fn the_longer_a_queue_stands_the_more_is_held_back() {
+        let nodes = [Node::link(Rate::from_bps(1_000_000_000)), Node::leaf(0, 1)];
+        let (mut weir, _) = Weir::new(&nodes, Options::TCP).expect("is a tree");
+        // parts of the link in 1/1024, behind a queue of so many us
+        let mut held = |us: u64| {
+            weir.queue = weir.capacity * us * 1_000;
+            (i128::from(weir.capacity) - i128::from(weir.budget())) * 1_024
+                / i128::from(weir.capacity)
+        };
+        assert_eq!([0, 50, 120, 180].map(&mut held), [-4, 0, 3, 17]);
+        assert_eq!([1_000, 20_000].map(&mut held), [36, 36]);
     }
 }
