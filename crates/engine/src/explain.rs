@@ -68,6 +68,13 @@ impl Engine {
         }
     }
 
+    /// What a leaf of this number may send now through the port of `side` by its share; none where
+    /// it has queues.
+    #[must_use]
+    pub fn may_send(&self, side: Side, leaf: u32) -> Option<Rate> {
+        Some(self.enforcers[side as usize].share(leaf)?.rate)
+    }
+
     /// What a leaf may send now through a port by its share, and the node that limits it.
     fn share(&self, plan: &Plan, port: Side, leaf: Option<u32>) -> Option<(Rate, NodeId)> {
         let way = |both: &Both<Shares>| match port {

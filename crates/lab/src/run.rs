@@ -119,7 +119,7 @@ pub fn one(scenario: &Scenario, profile: &Profile, seed: u64) -> Result<Run, Str
     let mut run = match (&scenario.sharing, profile.law) {
         (Some(sharing), Some(_)) if sharing.leaves() > profile.leaves => Run::default(),
         (Some(sharing), Some(law)) => {
-            let shares = sharing::run(sharing, law, seed);
+            let shares = sharing::run(&sharing.at(profile.scale), law, seed);
             Run { shares, ..Run::default() }
         }
         (Some(_), None) => return Err(format!("{} has no law", profile.name)),

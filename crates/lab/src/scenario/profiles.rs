@@ -7,7 +7,7 @@ use weir_policy::{Place, Plan, Problems, Severity, Source};
 use super::flows::Flow;
 use super::links::{self, Wire, Words};
 use super::{Load, find, shared};
-use crate::sharing::{self, Enforce};
+use crate::sharing::{self, Enforce, Scale};
 
 /// One way to run the scenario.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub struct Profile {
     pub plan: Option<Plan>,
     /// What it does with packets where only allocators are.
     pub law: Option<Enforce>,
+    /// The link and the pace of its law or engine, where these are not those of all.
+    pub scale: Scale,
     /// The most leaves that its law is run with; cases with more of them are left out.
     pub leaves: usize,
     /// Links that are otherwise: the place of the link; both directions, there, back.
@@ -35,7 +37,7 @@ pub(super) struct About<'a> {
     pub(super) flows: &'a [Flow],
 }
 
-const WORDS: [&str; 11] = [
+const WORDS: [&str; 14] = [
     "about",
     "system",
     "put",
@@ -44,6 +46,9 @@ const WORDS: [&str; 11] = [
     "link",
     "without",
     "law",
+    "engine",
+    "rate",
+    "slower",
     "frames",
     "constant",
     "leaves",
@@ -64,8 +69,7 @@ pub(super) fn read(
     let away = away.into_iter().filter_map(|e| find(e, "without", "flow", names.clone(), problems));
     let without = away.collect();
     let law = sharing::law(&mut table, problems);
-    let leaves = table.take("leaves").and_then(|e| e.number("leaves", 1..=1 << 20, problems));
-    let leaves = leaves.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+    let (scale, leaves) = sharing::scale(&mut table, problems);
     let inline = table.take("policy");
     let file = table.take("policy-file");
     let mut changes = Vec::new();
@@ -109,7 +113,16 @@ pub(super) fn read(
         (None, None) => filled.and_then(|filled| plan(name, filled.entry, &filled.text, problems)),
     };
     let about = sentence.or(system_about).unwrap_or_default().to_owned();
-    Some(Profile { name: name.to_owned(), about, plan, law, leaves, links: changes, without })
+    Some(Profile {
+        name: name.to_owned(),
+        about,
+        plan,
+        law,
+        scale,
+        leaves,
+        links: changes,
+        without,
+    })
 }
 
 fn change(

@@ -41,7 +41,7 @@ pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Shown {
     let loads: Vec<Load> = others.iter().cloned().chain([newcomer]).collect();
     let first = others.first().map_or(0, |load| load.node);
     let mut state = State::default();
-    send(&loads, sharing.bytes, seed, |now, at| {
+    send(&loads, sharing.bytes, seed, |now, at, _| {
         let time = Instant::from_ns(now);
         let is_new = at + 1 == loads.len();
         if now >= changes && !state.is_changed {

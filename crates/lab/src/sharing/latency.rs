@@ -46,19 +46,29 @@ fn waits(sharing: &Sharing, enforce: Enforce, seed: u64, len: u32) -> Vec<f64> {
         let queues = Queues::new(nodes, places, nodes[0].peak, u32::MAX, true);
         behind = Some((queues, places.clone()));
     }
-    send(loads, len, seed, |now, at| {
+    let mut sent = Vec::new();
+    send(loads, len, seed, |now, at, _| {
         let node = loads[at].node;
         let passes = gate.packet(now, node, len);
+        sent.extend(gate.sent().iter().map(|sent| (sent.came, sent.left - sent.came)));
         if passes && let Some((queues, places)) = &mut behind {
             queues.arrive(now, places.leaf(node).unwrap_or(0), len);
         }
     });
-    let mut queues = match (behind, gate) {
-        (Some((queues, _)), _) | (None, Gate::Queue(queues, _)) => queues,
+    let late = number(whole(sharing.run.ns()) * 1.1);
+    let waits = match (behind, gate) {
+        (Some((mut queues, _)), _) | (None, Gate::Queue(mut queues, _)) => {
+            queues.serve(late);
+            queues.waits
+        }
+        (None, Gate::Engine(mut boxed)) => {
+            boxed.serve(late);
+            sent.extend(boxed.sent().iter().map(|sent| (sent.came, sent.left - sent.came)));
+            sent
+        }
         (None, Gate::Law(..)) => return Vec::new(),
     };
-    queues.serve(number(whole(sharing.run.ns()) * 1.1));
-    queues.waits.iter().filter(|(came, _)| *came >= from).map(|(_, wait)| whole(*wait)).collect()
+    waits.iter().filter(|(came, _)| *came >= from).map(|(_, wait)| whole(*wait)).collect()
 }
 
 fn mean(figures: &[f64]) -> f64 {

@@ -22,15 +22,19 @@ pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Shown {
         let node = Node { peak: Rate::from_bps(number(peak)), ..Node::leaf(LINK, 1) };
         let nodes = [sharing.nodes[0], node];
         let times = (0, number(seconds * 1e9));
-        let load = Load { node: 1, rate: over * peak, gaps: load.gaps, times };
+        let load = Load { node: 1, rate: over * peak, gaps: load.gaps, sizes: None, times };
         let Some(mut gate) = Gate::new(&nodes, enforce, seed) else { return Vec::new() };
         // the credit of a newcomer is no error of the rate: a tenth is left out
         let from = times.1 / 10;
         let mut passed = 0.0;
-        send(&[load], sharing.bytes, seed, |now, _| {
-            if gate.packet(now, 1, sharing.bytes) && now >= from {
+        let is_engine = matches!(enforce, Enforce::Engine(_));
+        send(&[load], sharing.bytes, seed, |now, _, _| {
+            let passes = gate.packet(now, 1, sharing.bytes);
+            if !is_engine && passes && now >= from {
                 passed += packet;
             }
+            let sent = gate.sent().into_iter().filter(|sent| sent.left >= from);
+            passed += sent.map(|sent| f64::from(sent.bytes) * 8.0).sum::<f64>();
         });
         let off = (passed / (seconds * 0.9) / peak - 1.0).abs();
         (sum, most, count) = (sum + off, most.max(off), count + 1.0);

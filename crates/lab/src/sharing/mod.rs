@@ -1,13 +1,16 @@
-//! Experiments on the allocators alone: a tree, senders of datagrams, and a queue behind that the
-//! link drains. No frames and no hosts: at 10 Gbit/s only the shares matter, and an allocator
-//! sees of a packet nothing but its leaf and its length.
+//! Experiments on shares: a tree, senders of datagrams, and either an allocator alone with a queue
+//! behind it that the link drains, or the whole engine. An allocator sees of a packet nothing but
+//! its leaf and its length, so it needs no frames, and 10 Gbit/s take it seconds. The engine gets
+//! real frames, and what leaves it counts.
 
 mod churn;
+mod engine;
 mod fair;
 mod join;
 mod latency;
 mod limits;
 mod queue;
+mod random;
 mod read;
 mod steps;
 mod traffic;
@@ -15,7 +18,10 @@ mod traffic;
 use weir_share::{Allocator, Law, Node, Places, ahab, hsdba};
 use weir_units::{Instant, Rate, Span};
 
-pub(crate) use read::{law, read};
+use engine::{Boxed, Sent};
+
+pub(crate) use engine::Word;
+pub(crate) use read::{law, read, scale};
 pub(crate) use traffic::{Gaps, Load};
 
 /// What is asked of the allocators.
@@ -33,6 +39,8 @@ pub(crate) enum Ask {
     Churn,
     /// How a node joins, changes and goes.
     Join,
+    /// Who has how much in a tree that is drawn from the seed.
+    Random,
     /// Newton's method by hand.
     Example,
 }
@@ -47,9 +55,47 @@ pub struct Sharing {
     pub(crate) unit: Span,
     pub(crate) run: Span,
     pub(crate) bytes: u32,
+    /// How many times as long all takes as is said.
+    pub(crate) slower: u64,
+}
+
+/// The link and the pace of a profile, where these are not those of all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Scale {
+    /// What the link carries; loads, guarantees and peaks are scaled with it.
+    pub(crate) rate: Option<Rate>,
+    /// All times are so many times as long.
+    pub(crate) slower: u64,
 }
 
 impl Sharing {
+    /// The same for a link of another rate, at another pace.
+    pub(crate) fn at(&self, Scale { rate, slower }: Scale) -> Sharing {
+        let link = self.nodes.first().map_or(Rate::ZERO, |link| link.peak);
+        let part = rate.map_or(1.0, |rate| bits(rate) / bits(link));
+        let scaled = |rate: Rate| match rate {
+            Rate::MAX => rate,
+            _ if part == 1.0 => rate,
+            _ => Rate::from_bps(number(bits(rate) * part)),
+        };
+        let slower = slower.max(1);
+        let longer = |span: Span| Span::from_ns(span.ns().saturating_mul(slower));
+        let node = |n: &Node| Node { peak: scaled(n.peak), floor: scaled(n.floor), ..*n };
+        let load = |load: &Load| Load {
+            rate: load.rate * part,
+            times: (load.times.0.saturating_mul(slower), load.times.1.saturating_mul(slower)),
+            ..load.clone()
+        };
+        Sharing {
+            nodes: self.nodes.iter().map(node).collect(),
+            loads: self.loads.iter().map(load).collect(),
+            unit: longer(self.unit),
+            run: longer(self.run),
+            slower: self.slower * slower,
+            ..*self
+        }
+    }
+
     /// How many leaves send.
     pub(crate) fn leaves(&self) -> usize {
         self.loads.len()
@@ -61,6 +107,8 @@ impl Sharing {
 pub enum Enforce {
     /// An allocator.
     Law(Law),
+    /// The engine, with real frames.
+    Engine(Word),
     /// A queue for all, of so many frames.
     Fifo(u32),
     /// A queue for each leaf, of so many frames, served in turns by weight.
@@ -82,6 +130,7 @@ pub(crate) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Shown {
         Ask::Latency => latency::run(sharing, enforce, seed),
         Ask::Churn => churn::run(sharing, enforce, seed),
         Ask::Join => join::run(sharing, enforce, seed),
+        Ask::Random => random::run(sharing, enforce, seed),
         Ask::Example => join::example(),
     }
 }
@@ -89,6 +138,7 @@ pub(crate) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Shown {
 /// An allocator or a rival, behind one door.
 pub(crate) enum Gate {
     Law(Box<Allocator>, Places),
+    Engine(Box<Boxed>),
     Queue(queue::Queues, Places),
 }
 
@@ -104,6 +154,9 @@ impl Gate {
             }
             other => other,
         };
+        if let Enforce::Engine(word) = enforce {
+            return Some(Gate::Engine(Box::new(Boxed::new(nodes, word, seed)?)));
+        }
         let probe = Law::Weir(weir_share::Options::SHORT);
         let law = if let Enforce::Law(law) = seeded { law } else { probe };
         let (allocator, places) = Allocator::new(nodes, law).ok()?;
@@ -112,7 +165,7 @@ impl Gate {
             queue::Queues::new(nodes, &places, rate, depth, is_shared)
         };
         Some(match enforce {
-            Enforce::Law(_) => Gate::Law(Box::new(allocator), places),
+            Enforce::Law(_) | Enforce::Engine(_) => Gate::Law(Box::new(allocator), places),
             Enforce::Fifo(frames) => Gate::Queue(queue(frames, true), places),
             Enforce::Dwrr(frames) => Gate::Queue(queue(frames, false), places),
             Enforce::Open => Gate::Queue(queue(u32::MAX, true), places),
@@ -126,6 +179,7 @@ impl Gate {
                 let Some(leaf) = places.leaf(node) else { return false };
                 allocator.packet(Instant::from_ns(now), leaf, len).passes()
             }
+            Gate::Engine(boxed) => boxed.receive(now, node, len),
             Gate::Queue(queues, places) => {
                 let Some(leaf) = places.leaf(node) else { return false };
                 queues.arrive(now, leaf, len)
@@ -133,10 +187,16 @@ impl Gate {
         }
     }
 
+    /// What has left since this was asked last; only of the engine is that known.
+    pub(crate) fn sent(&mut self) -> Vec<Sent> {
+        if let Gate::Engine(boxed) = self { boxed.sent() } else { Vec::new() }
+    }
+
     /// What a node of the list may send; none where nobody computes that.
     pub(crate) fn share(&self, node: u32) -> Option<f64> {
         match self {
             Gate::Law(allocator, places) => Some(bits(allocator.share(places.leaf(node)?))),
+            Gate::Engine(boxed) => boxed.share(node),
             Gate::Queue(..) => None,
         }
     }

@@ -5,19 +5,20 @@ use weir_policy::{Place, Problems};
 use weir_share::{LINK, Law, Node, Options, ahab, hsdba};
 use weir_units::{Rate, Span};
 
-use super::{Ask, Enforce, Gaps, Load, Sharing, bits};
+use super::{Ask, Enforce, Gaps, Load, Scale, Sharing, Word, bits};
 
-const WORDS: [&str; 14] = [
+const WORDS: [&str; 15] = [
     "ask", "case", "rate", "bytes", "unit", "tree", "weights", "load", "row", "gaps", "jitter",
-    "begins", "lasts", "peaks",
+    "begins", "lasts", "peaks", "floors",
 ];
-const ASKS: [(&str, Ask); 7] = [
+const ASKS: [(&str, Ask); 8] = [
     ("fair", Ask::Fair),
     ("steps", Ask::Steps),
     ("limits", Ask::Limits),
     ("latency", Ask::Latency),
     ("churn", Ask::Churn),
     ("join", Ask::Join),
+    ("random", Ask::Random),
     ("example", Ask::Example),
 ];
 const SPAN: &str = "a time as in \"20ms\" or \"60s\"";
@@ -57,8 +58,11 @@ pub(crate) fn read(entry: Entry<'_>, run: Span, problems: &mut Problems) -> Opti
     let weights = weights.map_or_else(Vec::new, |e| e.list());
     let weights: Vec<Vec<u32>> =
         weights.into_iter().map(|e| numbers(Some(e), "weights", problems)).collect();
-    let loads = rates(table.take("load"), "load", problems);
-    let peaks = rates(table.take("peaks"), "peaks", problems);
+    let mut some = |word: &str, problems: &mut Problems| {
+        rates(chosen(table.take(word), case, problems), word, problems)
+    };
+    let loads = some("load", problems);
+    let (peaks, floors) = (some("peaks", problems), some("floors", problems));
     table.finish(&WORDS, problems);
     let Some((ask, rate)) = ask.zip(rate) else {
         let help = "write ask = \"fair\" and rate = \"10gbit\"";
@@ -66,7 +70,8 @@ pub(crate) fn read(entry: Entry<'_>, run: Span, problems: &mut Problems) -> Opti
         return None;
     };
     let mut nodes = vec![Node::link(rate)];
-    let first = tree(&mut nodes, &widths, &weights, &peaks, entry.place, problems)?;
+    let first = tree(&mut nodes, &widths, &weights, entry.place, problems)?;
+    promise(&mut nodes, first, &peaks, &floors);
     let begin = |at: u64| begins.ns().saturating_mul(at);
     let loads = (0_u64..).zip(first..nodes.len()).map(|(number, node)| Load {
         node: u32::try_from(node).unwrap_or(0),
@@ -74,10 +79,11 @@ pub(crate) fn read(entry: Entry<'_>, run: Span, problems: &mut Problems) -> Opti
             .get(usize::try_from(number / row).unwrap_or(0) % loads.len().max(1))
             .map_or(0.0, |rate| bits(*rate)),
         gaps,
+        sizes: None,
         times: (begin(number), (begin(number) + lasts.ns()).min(run.ns())),
     });
     let bytes = u32::try_from(bytes).unwrap_or(1_024).max(64);
-    Some(Sharing { ask, loads: loads.collect(), nodes, unit, run, bytes })
+    Some(Sharing { ask, loads: loads.collect(), nodes, unit, run, bytes, slower: 1 })
 }
 
 /// Nodes level by level; where the leaves begin.
@@ -85,7 +91,6 @@ fn tree(
     nodes: &mut Vec<Node>,
     widths: &[u32],
     weights: &[Vec<u32>],
-    peaks: &[Rate],
     place: Place,
     problems: &mut Problems,
 ) -> Option<usize> {
@@ -99,11 +104,7 @@ fn tree(
             for _ in 0..width {
                 let of_level = weights.get(level).map_or(&[][..], Vec::as_slice);
                 let weight = of_level.get(number % of_level.len().max(1)).copied().unwrap_or(1);
-                let leaf = Node::leaf(parent, weight);
-                let peak = peaks.get(number % peaks.len().max(1)).copied().unwrap_or(Rate::MAX);
-                let node =
-                    if is_last { Node { peak, ..leaf } } else { Node::inner(parent, weight) };
-                nodes.push(node);
+                nodes.push(Node { is_leaf: is_last, ..Node::leaf(parent, weight) });
                 number += 1;
             }
             if nodes.len() > LEAVES * 2 {
@@ -114,6 +115,25 @@ fn tree(
         above = begin..nodes.len();
     }
     Some(above.start.max(1))
+}
+
+/// Gives the leaves their peaks and guarantees, in turn; a rate of nothing is none. A node promises
+/// what its children promise.
+fn promise(nodes: &mut [Node], first: usize, peaks: &[Rate], floors: &[Rate]) {
+    let in_turn = |rates: &[Rate], number: usize| {
+        let rate = rates.get(number % rates.len().max(1)).copied();
+        rate.filter(|rate| *rate > Rate::ZERO)
+    };
+    for (number, leaf) in nodes.iter_mut().skip(first).enumerate() {
+        leaf.peak = in_turn(peaks, number).unwrap_or(Rate::MAX);
+        leaf.floor = in_turn(floors, number).unwrap_or(Rate::ZERO);
+    }
+    for at in (1..nodes.len()).rev() {
+        let (parent, floor) = (nodes[at].parent as usize, nodes[at].floor);
+        if parent > 0 {
+            nodes[parent].floor = nodes[parent].floor.plus(floor);
+        }
+    }
 }
 
 /// What an entry says of this case; it may be the same for all.
@@ -141,8 +161,22 @@ fn rates(entry: Option<Entry<'_>>, word: &str, problems: &mut Problems) -> Vec<R
     list.into_iter().filter_map(|e| e.read::<Rate>(word, RATE, problems)).collect()
 }
 
-/// What a profile does: `law = "weir"`, and what goes with it.
+/// The link of a profile and its pace: `rate = "100mbit"`, `slower = 10`; and the most leaves that
+/// it is run with.
+pub(crate) fn scale(table: &mut Table<'_>, problems: &mut Problems) -> (Scale, usize) {
+    let rate = table.take("rate").and_then(|e| e.read::<Rate>("rate", RATE, problems));
+    let slower = table.take("slower").and_then(|e| e.number("slower", 1..=1_000_000, problems));
+    let leaves = table.take("leaves").and_then(|e| e.number("leaves", 1..=1 << 20, problems));
+    let leaves = leaves.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+    (Scale { rate, slower: slower.unwrap_or(1) }, leaves)
+}
+
+/// What a profile does: `law = "weir"`, and what goes with it; or `engine = "weir"`.
 pub(crate) fn law(table: &mut Table<'_>, problems: &mut Problems) -> Option<Enforce> {
+    if let Some(entry) = table.take("engine") {
+        let words = [("weir", Word::Weir), ("hsdba", Word::Hsdba), ("queue", Word::Queue)];
+        return entry.word("engine", &words, problems).map(Enforce::Engine);
+    }
     let entry = table.take("law")?;
     let frames = table.take("frames").and_then(|e| e.number("frames", 1..=65_536, problems));
     let frames = frames.and_then(|frames| u32::try_from(frames).ok()).unwrap_or(64);

@@ -26,7 +26,7 @@ pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Shown {
     events.dedup();
     let mut seen: Vec<Vec<(u64, bool)>> = vec![Vec::new(); events.len()];
     let mut exact = (u64::MAX, Vec::new());
-    send(loads, *bytes, seed, |now, at| {
+    send(loads, *bytes, seed, |now, at, _| {
         let _ = gate.packet(now, loads[at].node, *bytes);
         let Some(event) = events.iter().rposition(|(from, _)| *from <= now) else { return };
         let from = events[event].0;

@@ -27,6 +27,8 @@ pub(crate) struct Load {
     /// In bit/s.
     pub(crate) rate: f64,
     pub(crate) gaps: Gaps,
+    /// The shortest and the longest of its packets; without, all are as long as those of all.
+    pub(crate) sizes: Option<(u32, u32)>,
     /// From and up to when it sends, in ns.
     pub(crate) times: (u64, u64),
 }
@@ -42,13 +44,13 @@ pub(crate) fn unit(random: &mut Random) -> f64 {
     whole(random.below(1 << 53)) / whole(1 << 53)
 }
 
-/// Calls `each` with the time and the number of the sender of every packet.
-pub(crate) fn send(loads: &[Load], len: u32, seed: u64, mut each: impl FnMut(u64, usize)) {
+/// Calls `each` with the time, the number of the sender and the length of every packet.
+pub(crate) fn send(loads: &[Load], len: u32, seed: u64, mut each: impl FnMut(u64, usize, u32)) {
     let mut random = Random::new(seed, 0x5a);
     let mut heap = BinaryHeap::new();
-    let gap = |load: &Load| f64::from(len) * 8e9 / load.rate.max(1.0);
+    let gap = |load: &Load, len: u32| f64::from(len) * 8e9 / load.rate.max(1.0);
     for (at, load) in loads.iter().enumerate() {
-        let phase = unit(&mut random) * gap(load);
+        let phase = unit(&mut random) * gap(load, len);
         heap.push(Reverse((load.times.0 + number(phase), at)));
     }
     while let Some(mut next) = heap.peek_mut() {
@@ -58,13 +60,20 @@ pub(crate) fn send(loads: &[Load], len: u32, seed: u64, mut each: impl FnMut(u64
             PeekMut::pop(next);
             continue;
         }
-        each(now, at);
+        let len = match load.sizes {
+            Some((least, most)) => {
+                let more = random.below(u64::from(most.saturating_sub(least)) + 1);
+                least + u32::try_from(more).unwrap_or(0)
+            }
+            None => len,
+        };
+        each(now, at, len);
         let part = match load.gaps {
             Gaps::Jitter(part) => 1.0 + part * (2.0 * unit(&mut random) - 1.0),
             Gaps::Poisson => -(1.0 - unit(&mut random)).ln(),
         };
         // in its place: with 32 k senders that takes half the time of taking it out and back in
-        *next = Reverse((now + number(gap(load) * part).max(1), at));
+        *next = Reverse((now + number(gap(load, len) * part).max(1), at));
     }
 }
 
