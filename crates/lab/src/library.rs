@@ -53,6 +53,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
     experiment!("hsdba", "hsdba-tcp"),
     experiment!("hsdba", "hsdba-churn"),
     experiment!("hsdba", "hsdba-join"),
+    experiment!("hsdba", "hsdba-guarantees"),
+    experiment!("hsdba", "hsdba-random"),
 ];
 
 /// The experiments of a name: one, or those of a group.
