@@ -315,9 +315,9 @@ impl Interior {
     #[inline]
     fn comes_back(&mut self, share: &Share) {
         let bytes = ahead(share, self.v).unsigned_abs();
-        let counted = u64::from(bytes).min(self.gone_bytes);
-        self.gone_bytes -= counted;
-        self.slot = self.slot.wrapping_add(bytes - counted as u32);
+        let counted = u32::try_from(self.gone_bytes).unwrap_or(u32::MAX).min(bytes);
+        self.gone_bytes -= u64::from(counted);
+        self.slot = self.slot.wrapping_add(bytes - counted);
         let weight = share.weight.min(self.gone_weight);
         self.gone_weight -= weight;
         self.active_weight -= weight;

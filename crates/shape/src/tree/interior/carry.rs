@@ -52,6 +52,8 @@ impl Interior {
     /// A child has nothing more to send because of the edit.
     pub(crate) fn has_none_below(&mut self, node: &mut Node) {
         if node.share.flags.has(Flags::ACTIVE) {
+            // an order that begins has not counted it yet, and one that ends is not asked again
+            self.active_weight += node.share.weight;
             self.leaves(&node.share);
             node.share.flags.clear(Flags::ACTIVE);
         }
