@@ -109,10 +109,10 @@ pub(crate) fn spec(plan: &Plan, layout: &Layout, way: impl Fn(&Both<Shares>) -> 
             queue: layout.slots[queue_of(plan, top) as usize],
             level: plan.node(top).depth,
             ecn: plan.words_of(id).ecn.unwrap_or(false),
-            among: match plan.words_of(id).queue {
-                Some(Queue::Fifo) => Among::Frames,
-                Some(Queue::FairHost) => Among::Hosts,
-                Some(Queue::Fair) | None => Among::Flows,
+            among: match plan.words_of(id).queue.unwrap_or_default() {
+                Queue::Fifo => Among::Frames,
+                Queue::FairHost => Among::Hosts,
+                Queue::Fair => Among::Flows,
             },
         };
         spec.seats.extend(numbers_of(layout, node, id).map(|number| (number, held)));

@@ -66,8 +66,8 @@ fn about(rate: Rate) -> Rate {
     Rate::from_bps(bits >> low << low)
 }
 
-/// A leaf that says nothing has a queue per connection under COBALT: whoever sends little is never
-/// delayed by whoever sends much.
+/// A leaf that says nothing has a queue per connection under COBALT, by host: whoever sends little
+/// is never delayed by whoever sends much, in however many connections.
 fn care(words: &LeafWords, rate: Rate, way: impl Fn(Both<Option<Rate>>) -> Option<Rate>) -> Care {
     let queue = match words.queue.unwrap_or_default() {
         policy::Queue::Fifo => Queueing::Fifo,

@@ -54,9 +54,9 @@ pub enum Queue {
     /// One queue, first in first out.
     Fifo,
     /// A queue per flow, each its turn.
-    #[default]
     Fair,
     /// Each host its turn, and each flow of the host.
+    #[default]
     FairHost,
 }
 
