@@ -137,7 +137,8 @@ impl Tree {
     }
 
     /// Lets a frame wait in the leaf that its label names. Where too many wait in the leaf, or in
-    /// all leaves together, the first frame of its longest queue has to go and comes back.
+    /// all leaves together, the first frame of its fattest queue, or of the fattest of the longest
+    /// leaf, has to go and comes back.
     ///
     /// # Errors
     /// The leaf does not take it (or there is none of this number): the frame itself comes back.
@@ -218,25 +219,18 @@ impl Tree {
             self.wake(now, number);
         }
         if lost.is_some() || self.waiting > self.most {
-            return self.lose(now, number, label, lost);
+            return self.lose(now, lost);
         }
         None
     }
 
-    /// Counts the frame that had to go; where there is none yet, that is one of the longest queue.
+    /// Counts the frame that had to go; where there is none yet, that is one of the longest leaf.
     #[cold]
-    fn lose(
-        &mut self,
-        now: Instant,
-        number: u32,
-        joined: &Label,
-        lost: Option<u32>,
-    ) -> Option<(Waiting, Reason)> {
+    fn lose(&mut self, now: Instant, lost: Option<u32>) -> Option<(Waiting, Reason)> {
         let (at, reason) = match lost {
             Some(at) => (at, Reason::QueueFull),
             None => {
-                let at =
-                    self.queues.longest_pays(now, number, &mut self.nodes, &self.cares, joined)?;
+                let at = self.queues.longest_pays(now, &mut self.nodes, &self.cares)?;
                 (at, Reason::Crowded)
             }
         };

@@ -78,3 +78,26 @@ fn a_line_that_carries_nothing_is_never_ready() {
     tree.set_rate(Instant::ZERO, Rate::from_bps(8_000));
     assert!(tree.pop(Instant::ZERO).is_some());
 }
+
+/// Fifteen connections of one frame each in the first leaf, one connection of five in the second:
+/// the first has the most, whatever it is cut into.
+#[test]
+fn where_all_is_full_a_leaf_of_many_connections_pays_before_one_long_connection() {
+    use weir_packet::Flow;
+    use weir_shape::tree::{Care, Queueing};
+    let mut pool = Pool::new(64, 1514);
+    let nodes = vec![NodeSpec::new(1, 0, true), NodeSpec::new(2, 0, true)];
+    let cares = vec![Care { queue: Queueing::Fair, ..Care::default() }];
+    let spec = Spec { rate: Rate::from_bps(8_000), link: Link::default(), nodes, cares };
+    let mut tree = Tree::new(64, 20, 64, Instant::ZERO);
+    let mut edit = Edit::between(&Spec::default(), &spec);
+    tree.apply(Instant::ZERO, &mut edit, |leaf| leaf, |_, _, _| {});
+    let from = |leaf, index| Label { leaf, flow: Flow { index, generation: 0 }, ..label() };
+    let of_many = (0..15).map(|flow| from(1, flow));
+    for label in of_many.chain((0..5).map(|_| from(2, 20))) {
+        let frame = pool.fill(&[0; 60]).unwrap();
+        assert!(matches!(tree.push(Instant::ZERO, frame, label), Ok(None)));
+    }
+    let lost = tree.push(Instant::ZERO, pool.fill(&[0; 60]).unwrap(), from(2, 20)).unwrap();
+    assert_eq!(lost.map(|(v, why)| (v.label.leaf, why)), Some((1, Reason::Crowded)));
+}

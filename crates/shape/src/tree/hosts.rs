@@ -4,6 +4,7 @@
 use std::ops::{Index, IndexMut};
 
 use super::node::NONE;
+use super::queues::{Crowd, Fattest};
 use super::ring::{Member, Ring, Turn};
 
 /// One host that has frames waiting in a leaf.
@@ -12,6 +13,9 @@ pub(crate) struct Host {
     turn: Turn,
     /// Its connections.
     pub(crate) ring: Ring,
+    /// What waits in them.
+    pub(crate) bytes: u32,
+    pub(crate) fattest: Fattest,
     leaf: u32,
     hash: u32,
     /// The next with the same slot, or the next that is free.
@@ -86,6 +90,21 @@ impl Hosts {
         Some(at)
     }
 
+    /// A queue of a host has so many bytes now, so many more than before.
+    #[inline(never)]
+    pub(crate) fn notice(&mut self, at: u32, crowd: &mut Crowd, queue: (u32, u32), more: i64) {
+        let host = &mut self.hosts[at as usize];
+        host.fattest.notice(queue.0, queue.1);
+        host.bytes = u32::try_from(i64::from(host.bytes) + more).unwrap_or(0);
+        crowd.fattest.notice(at, host.bytes);
+    }
+
+    /// What waits of a host in this leaf.
+    pub(crate) fn bytes_in(&self, at: u32, leaf: u32) -> u32 {
+        let host = &self.hosts[at as usize];
+        if host.leaf == leaf { host.bytes } else { 0 }
+    }
+
     /// A host has no connections any more.
     pub(crate) fn forget(&mut self, host: u32) {
         let Host { leaf, hash, next, .. } = self.hosts[host as usize];
@@ -101,6 +120,7 @@ impl Hosts {
                 before.next = next;
             }
         }
+        self.hosts[host as usize].bytes = 0;
         self.hosts[host as usize].next = self.free;
         self.free = host;
     }

@@ -1,26 +1,49 @@
-//! Which queue is the longest, to a factor of two: queues lie in rings by the power of two of how
-//! many frames they have, so that the answer takes no search. When the memory for frames is used
-//! up, the longest queue pays, and not whoever comes next.
+//! Which leaf has the most bytes waiting, to a fifth: leaves lie in rings by how many bytes they
+//! have, four rings for each power of two, so that the answer takes no search. When the memory for
+//! frames is used up, that leaf pays, and not whoever comes next. Which of its frames has to go is
+//! decided in the leaf: of its host that has the most, the connection that has the most
+//! (queues/paying.rs).
 //!
-//! A queue that grows moves up at once; one that has become shorter moves down when somebody asks
-//! for the longest and finds it. Queues with fewer than two frames are in no ring. Each queue keeps
-//! the number of its ring itself, where it is looked at anyway.
+//! A leaf that grows moves up at once; one that has become shorter moves down when somebody asks
+//! for the longest and finds it. Each leaf keeps the number of its ring itself, where it is looked
+//! at anyway.
 
-use super::node::NONE;
-use super::split::Split;
+use super::node::{NONE, Node};
 
-/// One ring per power of two.
-const RINGS: usize = 32;
-/// Queues that one question moves down at most.
+/// Four rings per power of two, and ring 0 for leaves without frames, which is none.
+const RINGS: usize = 128;
+/// Leaves that one question moves down at most.
 const MOVES: usize = 16;
 
-/// Queues with two frames and more, by the power of two of how many they were at most.
+/// From how many bytes on a leaf of this ring belongs into a higher one.
+const ENDS: [u32; RINGS] = {
+    let mut ends = [u32::MAX; RINGS];
+    ends[0] = 1;
+    let mut ring = 1;
+    while ring < RINGS - 1 {
+        let quarters = (5 + ring as u64 % 4) << (ring / 4);
+        ends[ring] = quarters.div_ceil(4) as u32;
+        ring += 1;
+    }
+    ends
+};
+
+/// The ring of a leaf with so many bytes.
+#[expect(clippy::cast_possible_truncation, reason = "at most 127")]
+const fn ring_of(bytes: u32) -> u8 {
+    let Some(power) = bytes.checked_ilog2() else { return 0 };
+    let quarter = ((bytes as u64) << 2 >> power) as u32 % 4;
+    let ring = (4 * power + quarter) as u8;
+    if ring == 0 { 1 } else { ring }
+}
+
+/// Leaves with frames, by how many bytes they had at most.
 #[derive(Debug)]
 pub(crate) struct Longest {
     first: [u32; RINGS],
-    /// Which rings have queues.
-    used: u64,
-    links: Split<Links>,
+    /// Which rings have leaves.
+    used: u128,
+    links: Vec<Links>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -37,92 +60,80 @@ impl Default for Links {
 
 impl Default for Longest {
     fn default() -> Self {
-        Longest { first: [NONE; RINGS], used: 0, links: Split::default() }
+        Longest { first: [NONE; RINGS], used: 0, links: Vec::new() }
     }
-}
-
-/// The ring of a queue of so many frames; 0: none.
-#[expect(clippy::cast_possible_truncation, reason = "at most 31")]
-const fn ring_of(frames: u32) -> u8 {
-    if frames < 2 { 0 } else { frames.ilog2() as u8 }
 }
 
 impl Longest {
-    /// For queues of so many connections; those of leaves come with an edit.
-    pub(crate) fn new(flows: usize) -> Longest {
-        Longest { links: Split::new(flows), ..Longest::default() }
-    }
-
-    /// The leaves' part moves into `large`, which takes its place.
+    /// The leaves move into `large`, which takes the place of their table.
     pub(crate) fn move_into(&mut self, large: &mut Vec<Links>) {
-        self.links.move_into(large);
+        large[..self.links.len()].copy_from_slice(&self.links);
+        std::mem::swap(&mut self.links, large);
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.links.bytes()
+        self.links.len() * size_of::<Links>()
     }
 
-    pub(crate) fn bytes_of_flows(&self) -> usize {
-        self.links.bytes_of_flows()
-    }
-
-    /// A queue has more frames than before.
+    /// A leaf has more bytes than before.
     #[inline]
-    pub(crate) fn grew(&mut self, id: u32, frames: u32, is_in: &mut u8) {
-        // twice as many as its ring begins with
-        if frames >> *is_in > 1 {
-            self.put(id, is_in, ring_of(frames));
+    pub(crate) fn grew(&mut self, number: u32, node: &mut Node) {
+        if node.chain.bytes() >= ENDS[usize::from(node.ring % 128)] {
+            self.put(number, &mut node.ring, ring_of(node.chain.bytes()));
         }
     }
 
-    /// A queue with about the most frames of all; `None` if no queue has two. `frames` tells how
-    /// many a queue has, after it has been told the queue's new ring, if there is one.
-    pub(crate) fn find(&mut self, mut frames: impl FnMut(u32, Option<u8>) -> u32) -> Option<u32> {
+    /// A leaf with about the most bytes of all.
+    pub(crate) fn find(&mut self, nodes: &mut [Node]) -> Option<u32> {
+        let (mut best, mut most) = (None, 0);
         for _ in 0..MOVES {
-            let was = u8::try_from(self.used.checked_ilog2()?).unwrap_or(0);
-            let id = self.first[usize::from(was)];
-            let ring = ring_of(frames(id, None));
-            if ring == was {
-                return Some(id);
+            let Some(ring) = self.used.checked_ilog2() else { break };
+            let number = self.first[ring as usize];
+            let node = &mut nodes[number as usize];
+            let bytes = node.chain.bytes();
+            if bytes > most {
+                (best, most) = (Some(number), bytes);
             }
-            self.put(id, &mut { was }, ring);
-            frames(id, Some(ring));
+            let is = ring_of(bytes);
+            if is == node.ring {
+                break;
+            }
+            self.put(number, &mut node.ring, is);
         }
-        // many have become shorter at once: the next question goes on from here
-        let id = self.first[self.used.checked_ilog2()? as usize];
-        (frames(id, None) > 0).then_some(id)
+        // many may have become shorter at once: the next question goes on from there
+        best
     }
 
-    /// Takes a queue out of its ring.
-    pub(crate) fn forget(&mut self, id: u32, is_in: &mut u8) {
-        self.put(id, is_in, 0);
+    /// Takes a leaf out of its ring.
+    pub(crate) fn forget(&mut self, number: u32, node: &mut Node) {
+        self.put(number, &mut node.ring, 0);
     }
 
     #[cold]
-    fn put(&mut self, id: u32, is_in: &mut u8, ring: u8) {
-        self.leave(id, std::mem::replace(is_in, ring));
+    fn put(&mut self, number: u32, is_in: &mut u8, ring: u8) {
+        self.leave(number, std::mem::replace(is_in, ring));
         if ring == 0 {
             return;
         }
-        let behind = std::mem::replace(&mut self.first[usize::from(ring)], id);
+        let behind = std::mem::replace(&mut self.first[usize::from(ring)], number);
         if behind != NONE {
-            self.links[behind].before = id;
+            self.links[behind as usize].before = number;
         }
         self.used |= 1 << ring;
-        self.links[id] = Links { before: NONE, behind };
+        self.links[number as usize] = Links { before: NONE, behind };
     }
 
-    fn leave(&mut self, id: u32, ring: u8) {
+    fn leave(&mut self, number: u32, ring: u8) {
         if ring == 0 {
             return;
         }
-        let Links { before, behind } = std::mem::take(&mut self.links[id]);
+        let Links { before, behind } = std::mem::take(&mut self.links[number as usize]);
         match before {
             NONE => self.first[usize::from(ring)] = behind,
-            before => self.links[before].behind = behind,
+            before => self.links[before as usize].behind = behind,
         }
         if behind != NONE {
-            self.links[behind].before = before;
+            self.links[behind as usize].before = before;
         }
         if self.first[usize::from(ring)] == NONE {
             self.used &= !(1 << ring);
@@ -133,28 +144,39 @@ impl Longest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tree::store::Chain;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
-        fn no_queue_is_more_than_twice_as_long(
-            steps in prop::collection::vec((0u32..8, 0u32..2_000), 1..300),
+        fn no_leaf_has_a_quarter_more(
+            steps in prop::collection::vec((0u32..8, 0u32..2_000_000), 1..300),
         ) {
-            let mut longest = Longest::new(8);
-            let (mut queues, mut rings) = ([0u32; 8], [0u8; 8]);
-            for (id, frames) in steps {
-                queues[id as usize] = frames;
-                longest.grew(id, frames, &mut rings[id as usize]);
-                let most = queues.iter().copied().max().unwrap();
-                let found = longest.find(|id, ring| {
-                    rings[id as usize] = ring.unwrap_or(rings[id as usize]);
-                    queues[id as usize]
-                });
-                match found {
-                    None => prop_assert!(most < 2),
-                    Some(id) => prop_assert!(queues[id as usize] > most / 2),
-                }
+            let mut longest = Longest::default();
+            longest.move_into(&mut vec![Links::default(); 8]);
+            let mut nodes = [Node::default(); 8];
+            for (number, bytes) in steps {
+                let node = &mut nodes[number as usize];
+                node.chain = Chain::default();
+                (0..bytes / 60_000).for_each(|_| node.chain.count(60_000));
+                node.chain.count((bytes % 60_000) as u16);
+                longest.grew(number, node);
+                let most = nodes.iter().map(|n| n.chain.bytes()).max().unwrap();
+                let found = longest.find(&mut nodes);
+                let found = found.map_or(0, |number| nodes[number as usize].chain.bytes());
+                prop_assert!(found + found / 4 >= most, "{found} of {most}");
             }
+        }
+    }
+
+    #[test]
+    fn rings_begin_where_those_below_end() {
+        for bytes in (1..5_000).chain([u32::MAX / 3, u32::MAX - 1, u32::MAX]) {
+            let ring = usize::from(ring_of(bytes));
+            assert!(
+                bytes >= ENDS[ring - 1] && (ring == RINGS - 1 || bytes < ENDS[ring]),
+                "{bytes}"
+            );
         }
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct Node {
     /// How the frames of a leaf wait, if not plainly.
     pub(crate) care: u16,
     pub(crate) kind: Kind,
-    /// The ring of `longest.rs` that a plain leaf lies in.
+    /// The ring of `longest.rs` that a leaf lies in.
     pub(crate) ring: u8,
 }
 

@@ -13,6 +13,7 @@ mod coming;
 mod leaving;
 mod lists;
 mod moving;
+mod paying;
 
 use super::care::{Care, Queueing};
 use super::ceiling::{Ceiling, Clock};
@@ -25,6 +26,7 @@ use super::split::Split;
 use super::store::{Chain, Store};
 use crate::Link;
 use crate::aqm::{Depth, Random, State};
+pub(crate) use paying::Fattest;
 
 /// Hosts that may wait at a time; hosts whose last frame has gone stay for a round.
 const HOSTS: usize = 1 << 18;
@@ -39,7 +41,6 @@ pub(crate) struct Queue {
     aqm: State,
     /// The leaf that it is in, if it is anywhere.
     pub(super) leaf: u32,
-    rung: u8,
     /// It has an entry in the timer.
     pub(super) timed: bool,
     /// It is a session that has a place.
@@ -73,17 +74,16 @@ pub(crate) struct Crowd {
     /// Whose turn it is: queues, or hosts.
     ring: Ring,
     by_host: bool,
+    /// Bytes that small frames at a low rate may still go before the others.
+    calm: i16,
     /// Queues that have reached what they may have.
     held: List,
     /// Sessions that wait for a place.
     pub(super) waiting: List,
     /// Frames in these two, which may not leave now.
     away: u32,
-    /// The queue with the most bytes, as far as was noticed, and how many it had then.
-    fattest: u32,
-    fat: u32,
-    /// Bytes that small frames at a low rate may still go before the others.
-    calm: i32,
+    /// The host with the most bytes, or the queue.
+    pub(super) fattest: Fattest,
     /// Sessions that have a place.
     pub(super) admitted: u32,
     /// The one of them that has been silent for longest, and the one that spoke last.
@@ -99,8 +99,7 @@ impl Default for Crowd {
             held: List::default(),
             waiting: List::default(),
             away: 0,
-            fattest: NONE,
-            fat: 0,
+            fattest: Fattest::default(),
             calm: calm::MOST,
             admitted: 0,
             oldest: NONE,
@@ -187,7 +186,7 @@ impl Queues {
         let flows = u32::try_from(flows).unwrap_or(u32::MAX >> 1).min(u32::MAX >> 1);
         Queues {
             store: Store::new(buffers),
-            longest: Longest::new(flows as usize),
+            longest: Longest::default(),
             queues: Split::new(flows as usize),
             flows,
             crowds: Vec::new(),
@@ -203,7 +202,7 @@ impl Queues {
     }
 
     pub(crate) fn bytes_of_flows(&self) -> usize {
-        self.queues.bytes_of_flows() + self.longest.bytes_of_flows()
+        self.queues.bytes_of_flows()
     }
 
     /// The larger tables take over; the smaller ones are left in their place.
@@ -222,7 +221,7 @@ impl Queues {
             std::hint::black_box(queue.leaf);
         }
         if let Some(crowd) = self.crowds.get(label.leaf as usize) {
-            std::hint::black_box(crowd.fat);
+            std::hint::black_box(crowd.fattest.bytes);
         }
     }
 
@@ -252,7 +251,7 @@ impl Queues {
         label: &Label,
     ) {
         self.store.push(&mut node.chain, now, frame, label, false);
-        self.longest.grew(self.flows + number, node.chain.frames(), &mut node.ring);
+        self.longest.grew(number, node);
     }
 
     /// Frames of a leaf that may leave now.

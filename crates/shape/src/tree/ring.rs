@@ -2,11 +2,12 @@
 //! up (deficit round robin, Shreedhar and Varghese 1995). A member that just began to send goes
 //! before those that have been sending for longer, for one credit (as in FQ-CoDel, RFC 8290). One
 //! that fell silent with credit left stays for a round, and is again among those that just began
-//! when its next frame comes, if what is left of the credit covers that: whoever sends less than
-//! its part in a round waits for others that began or came back, a credit each at most, and not for
-//! those that have been sending all along. A frame that is not covered waits for the round, as the
-//! credit of the next one is not touched before that has come; else one that always has a single
-//! frame waiting would go first for ever.
+//! when its next frame comes, if what is left of the credit covers that; once the others have had
+//! their next turns it has a new credit, as they have. So whoever sends less than its part in a
+//! round waits for others that began or came back, a credit each at most, and not for those that
+//! have been sending all along. A frame that is not covered waits for the round, as the credit of
+//! the next one is not touched before that has come; else one that always has a single frame
+//! waiting would go first for ever.
 //!
 //! Used for the connections of a leaf, and for its hosts and the connections of each.
 
@@ -25,6 +26,8 @@ pub(crate) struct Turn {
     /// Bytes that it may still send.
     pub(crate) credit: i32,
     pub(crate) place: Place,
+    /// The round that its credit is of.
+    round: u16,
 }
 
 /// Where a member is.
@@ -47,7 +50,7 @@ pub(crate) enum Place {
 
 impl Default for Turn {
     fn default() -> Self {
-        Turn { before: NONE, behind: NONE, credit: 0, place: Place::Off }
+        Turn { before: NONE, behind: NONE, credit: 0, place: Place::Off, round: 0 }
     }
 }
 
@@ -123,6 +126,8 @@ impl List {
 pub(crate) struct Ring {
     new: List,
     old: List,
+    /// Rounds that those who have been sending for longer have had.
+    round: u16,
 }
 
 impl Ring {
@@ -147,7 +152,8 @@ impl Ring {
     /// A member that was nowhere begins to send; in a hurry, before the others that do.
     #[inline]
     pub(crate) fn begin<T: Members>(&mut self, members: &mut T, id: u32, in_a_hurry: bool) {
-        members[id].turn().credit = QUANTUM;
+        let turn = members[id].turn();
+        (turn.credit, turn.round) = (QUANTUM, self.round);
         self.join_new(members, id, in_a_hurry);
     }
 
@@ -172,7 +178,14 @@ impl Ring {
         in_a_hurry: bool,
     ) {
         let turn = members[id].turn();
-        if turn.place == Place::Silent && turn.credit >= bytes {
+        if turn.place != Place::Silent {
+            return;
+        }
+        if turn.round != self.round {
+            // the others have had their next turns since
+            (turn.credit, turn.round) = (turn.credit.max(QUANTUM), self.round);
+        }
+        if turn.credit >= bytes {
             self.leave(members, id);
             self.join_new(members, id, in_a_hurry);
         }
@@ -182,6 +195,7 @@ impl Ring {
     pub(crate) fn resume<T: Members>(&mut self, members: &mut T, id: u32) {
         let turn = members[id].turn();
         (turn.place, turn.credit) = (Place::Old, turn.credit.max(1));
+        turn.round = self.round.wrapping_add(1);
         self.old.append(members, id);
     }
 
@@ -191,12 +205,15 @@ impl Ring {
         loop {
             let id = self.any()?;
             let turn = members[id].turn();
+            if turn.place == Place::Old {
+                // whoever has its turn is of the round that all are in
+                self.round = turn.round;
+            }
             if turn.credit > 0 {
                 return Some(id);
             }
             // a frame longer than a quantum takes several turns
-            turn.credit = turn.credit.saturating_add(QUANTUM);
-            self.rotate(members, id);
+            self.next_turn(members, id);
         }
     }
 
@@ -206,9 +223,17 @@ impl Ring {
         let turn = members[id].turn();
         turn.credit = turn.credit.saturating_sub(bytes);
         if turn.credit <= 0 {
-            turn.credit = turn.credit.saturating_add(QUANTUM);
-            self.rotate(members, id);
+            self.next_turn(members, id);
         }
+    }
+
+    /// The turn of a member is over, and the credit of the next is its own.
+    #[inline(never)]
+    fn next_turn<T: Members>(&mut self, members: &mut T, id: u32) {
+        let turn = members[id].turn();
+        turn.credit = turn.credit.saturating_add(QUANTUM);
+        turn.round = self.round.wrapping_add(1);
+        self.rotate(members, id);
     }
 
     /// The member whose turn it is has nothing to send; returns whether it goes out of the ring.
@@ -249,7 +274,7 @@ impl Ring {
     }
 
     /// To the end of those that have sent in their turn.
-    #[inline(never)]
+    #[inline]
     fn rotate<T: Members>(&mut self, members: &mut T, id: u32) {
         self.leave(members, id);
         members[id].turn().place = Place::Old;

@@ -111,7 +111,8 @@ impl Store {
         let net_at = u8::try_from(label.net_at).unwrap_or(u8::MAX);
         let flags = if label.ecn() == 0 { 0 } else { CAN_MARK } | if mark { MARK } else { 0 };
         self.links[at as usize] = Link { since: now, next: NONE, len, net_at, flags };
-        self.places[at as usize].0 = Some((frame, *label));
+        // copied in one piece, and not field by field: 15 instructions
+        self.places[at as usize].0 = Some((frame, *std::hint::black_box(label)));
         self.hang(chain, at, len);
     }
 

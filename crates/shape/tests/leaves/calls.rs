@@ -1,5 +1,6 @@
 //! Small frames at a low rate go first with no rule written, and gain nothing by being many.
 
+use weir_shape::aqm::{Aqm, Cobalt};
 use weir_shape::tree::{Care, Queueing};
 use weir_units::{Bytes, Rate, Span};
 
@@ -101,5 +102,38 @@ fn calls_that_want_less_than_half_have_it_at_once() {
         let most = rate.time_for(Bytes::new(1_518 + 29 * 78));
         let waited = world.waited[10..].iter().max().expect("calls");
         assert!(*waited <= most, "{waited}, not {most}, under {care:?}");
+    }
+}
+
+/// How long a sparse flow of 20 frames of 64 bytes a second waits at most beside so many flows of
+/// 89 kbit/s of one other host, on a line that carries half of that.
+fn sparse_beside(queue: Queueing, size: usize, flows: u32, rate: u64) -> Span {
+    let aqm = Aqm::Cobalt(Cobalt::for_rate(Rate::from_bps(rate), None, None));
+    let mut world = World::new(rate, Care { queue, aqm, ..FAIR });
+    let apart = Span::from_ns(size as u64 * 8_000_000_000 / 89_000);
+    for flow in 0..flows {
+        world.run(Span::from_us(173));
+        world.add(Sender { flow, host: 1, size, pace: Pace::Every(apart) });
+    }
+    let every = Pace::Every(Span::from_ms(50));
+    let sparse = world.add(Sender { flow: flows, host: 2, size: 64, pace: every });
+    world.run(Span::from_secs(5));
+    world.run(Span::from_secs(10));
+    world.waited[sparse]
+}
+
+/// By connection it waits for a frame of each of the others at most, by host for the one that is
+/// on the line.
+#[test]
+fn a_sparse_flow_does_not_wait_for_many_flows_of_small_frames() {
+    for (flows, rate) in [(120, 5_000_000), (400, 20_000_000)] {
+        for size in [64, 246, 346] {
+            for (queue, frames) in [(Queueing::Fair, flows), (Queueing::FairHost, 1)] {
+                let waited = sparse_beside(queue, size, flows, rate);
+                let bytes = Bytes::new(u64::from(frames) * (size as u64 + 4) + 68);
+                let most = Rate::from_bps(rate).time_for(bytes);
+                assert!(waited <= most, "{flows} of {size}: {waited}, not {most}, by {queue:?}");
+            }
+        }
     }
 }

@@ -4,6 +4,7 @@
 mod calls;
 mod fairness;
 mod limits;
+mod paying;
 mod sessions;
 mod silence;
 mod world;

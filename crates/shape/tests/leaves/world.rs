@@ -59,13 +59,13 @@ impl World {
         let rate = Rate::from_bps(rate);
         let (link, nodes, cares) = (Link::default(), vec![leaf], vec![care]);
         let spec = Spec { rate, link, nodes, cares };
-        let mut tree = Tree::new(20_000, 20_000, 1_000, Instant::ZERO);
+        let mut tree = Tree::new(20_010, 20_000, 1_000, Instant::ZERO);
         let mut edit = Edit::between(&Spec::default(), &spec);
         tree.apply(Instant::ZERO, &mut edit, |leaf| leaf, |_, _, _| {});
         World {
             tree,
             spec,
-            pool: Pool::new(20_000, 1_514),
+            pool: Pool::new(20_010, 1_514),
             now: Instant::ZERO,
             senders: vec![],
             due: vec![],

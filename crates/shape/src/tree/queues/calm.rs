@@ -19,7 +19,9 @@ const FASTEST: Rate = Rate::from_bps(96_000);
 /// Microseconds that frames may be early together: a network has brought them unevenly.
 const EARLY: u32 = 60_000;
 /// Bytes that small frames may go first at once, when they had not for a while.
-pub(super) const MOST: i32 = 16 * QUANTUM;
+pub(super) const MOST: i16 = 24_608;
+
+const _: () = assert!(MOST as i32 == 16 * QUANTUM);
 
 impl Queue {
     /// One more small frame of so many bytes: whether they keep to the rate of a call.
@@ -45,7 +47,7 @@ impl Crowd {
     pub(super) fn lets_go_first(&mut self, bytes: usize) -> bool {
         let is_in = self.calm > 0;
         if is_in {
-            self.calm -= i32::try_from(bytes).unwrap_or(0);
+            self.calm -= i16::try_from(bytes).unwrap_or(0);
         }
         is_in
     }
@@ -54,7 +56,8 @@ impl Crowd {
     #[inline]
     pub(super) fn has_sent(&mut self, bytes: u16) {
         if usize::from(bytes) > LARGEST {
-            self.calm = (self.calm + i32::from(bytes)).min(MOST);
+            let more = i16::try_from(bytes).unwrap_or(MOST);
+            self.calm = self.calm.saturating_add(more).min(MOST);
         }
     }
 }

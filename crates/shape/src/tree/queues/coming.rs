@@ -77,17 +77,19 @@ impl Queues {
 
     /// A queue has one more frame, of so many bytes.
     #[inline]
-    pub(super) fn grew(&mut self, number: u32, node: &mut Node, id: u32, bytes: u16) {
+    pub(super) fn grew(&mut self, number: u32, node: &mut Node, id: u32, size: u16) {
         let crowd = &mut self.crowds[number as usize];
         let queue = &mut self.queues[id];
-        node.chain.count(bytes);
+        node.chain.count(size);
         if matches!(queue.turn.place, Place::Held | Place::Waiting) {
             crowd.away += 1;
         }
-        self.longest.grew(id, queue.chain.frames(), &mut queue.rung);
-        let bytes = queue.chain.bytes();
-        if bytes > crowd.fat || crowd.fattest == id {
-            (crowd.fattest, crowd.fat) = (id, bytes);
+        let (host, bytes) = (queue.host, queue.chain.bytes());
+        self.longest.grew(number, node);
+        if host == NONE {
+            crowd.fattest.notice(id, bytes);
+        } else {
+            self.hosts.notice(host, crowd, (id, bytes), i64::from(size));
         }
     }
 
@@ -123,7 +125,9 @@ impl Queues {
             crowd.ring.begin(&mut self.queues, id, in_a_hurry);
             return true;
         }
-        let Some(host) = self.hosts.find(number, label.host) else { return false };
+        // frames of no known connection are one queue, and no host's
+        let address = if id < self.flows { label.host } else { 0 };
+        let Some(host) = self.hosts.find(number, address) else { return false };
         crowd.by_host = true;
         match self.hosts[host].turn().place {
             Place::Off => crowd.ring.begin(&mut self.hosts, host, in_a_hurry),
@@ -148,27 +152,5 @@ impl Queues {
             }
         };
         ring.returns(&mut self.queues, id, bytes, in_a_hurry);
-    }
-
-    /// The leaf is full: the fattest of its queues gives its first frame, which has to go. `None`:
-    /// that is the queue which is to grow, and it is alone; so the newcomer has to go.
-    #[inline(never)]
-    pub(super) fn make_room(
-        &mut self,
-        now: Instant,
-        number: u32,
-        node: &mut Node,
-        id: u32,
-        kept: &Kept,
-    ) -> Option<u32> {
-        let fattest = self.crowds[number as usize].fattest;
-        let is_other =
-            fattest != NONE && self.bytes_in(fattest, number) > self.queues[id].chain.bytes();
-        let from = if is_other { fattest } else { id };
-        kept.care.aqm.overflow(&mut self.queues[from].aqm, now);
-        if !kept.by_flow {
-            return None;
-        }
-        self.pop_queue(now, node, from, &kept.care)
     }
 }

@@ -1,11 +1,11 @@
 //! Which frame of a leaf with care is next, and which have to go.
 
-use weir_packet::Label;
 use weir_units::{Bytes, Instant};
 
 use super::{Crowd, Kept, Queue, Queues, depth};
 use crate::aqm::{Fate, Leaving};
 use crate::tree::care::Care;
+use crate::tree::hosts::Hosts;
 use crate::tree::node::{NONE, Node};
 use crate::tree::ring::Place;
 use crate::tree::store::{Link, Store, Waiting};
@@ -21,7 +21,7 @@ impl Queues {
     ) -> Option<u32> {
         let queue = &mut self.queues[id];
         let crowd = &mut self.crowds[queue.leaf as usize];
-        let (at, _) = crowd.pop(&mut self.store, node, id, queue)?;
+        let (at, _) = crowd.pop(&mut self.store, &mut self.hosts, node, id, queue)?;
         if queue.chain.is_empty() {
             care.aqm.emptied(&mut queue.aqm, now);
         }
@@ -82,7 +82,7 @@ impl Queues {
 
     /// The queue whose turn it is has nothing to send.
     #[inline(never)]
-    fn is_silent(&mut self, number: u32, host: u32, id: u32) {
+    pub(super) fn is_silent(&mut self, number: u32, host: u32, id: u32) {
         if host == NONE {
             self.crowds[number as usize].ring.has_nothing(&mut self.queues, id);
             return;
@@ -108,7 +108,7 @@ impl Queues {
         let queue = &mut self.queues[id];
         let crowd = &mut self.crowds[queue.leaf as usize];
         loop {
-            let (at, link) = crowd.pop(&mut self.store, node, id, queue)?;
+            let (at, link) = crowd.pop(&mut self.store, &mut self.hosts, node, id, queue)?;
             if queue.chain.is_empty() {
                 care.aqm.emptied(&mut queue.aqm, now);
             }
@@ -131,59 +131,6 @@ impl Queues {
         let (at, _) = self.store.pop(&mut self.dropped)?;
         self.store.take(at)
     }
-
-    /// The place of the frame that has to go where all is full: the first of the longest queue;
-    /// if none has two, that of the queue which grew last. A leaf that is empty thereby stays a
-    /// child of its parent until its turn comes.
-    #[cold]
-    pub(crate) fn longest_pays(
-        &mut self,
-        now: Instant,
-        number: u32,
-        nodes: &mut [Node],
-        cares: &[Kept],
-        joined: &Label,
-    ) -> Option<u32> {
-        let node = nodes.get(number as usize)?;
-        let own = match cares.get(usize::from(node.care)) {
-            Some(kept) if !node.is_plain() => self.queue_of(kept, number, joined),
-            _ => self.flows + number,
-        };
-        let id = self.find_longest(nodes).unwrap_or(own);
-        match self.plain(id, nodes) {
-            Some(number) => self.store.pop(&mut nodes[number].chain).map(|(at, _)| at),
-            None => {
-                let node = &mut nodes[self.queues[id].leaf as usize];
-                let kept = cares.get(usize::from(node.care))?;
-                self.pop_queue(now, node, id, &kept.care)
-            }
-        }
-    }
-
-    /// The plain leaf whose only queue this is.
-    pub(super) fn plain(&self, id: u32, nodes: &[Node]) -> Option<usize> {
-        let number = id.checked_sub(self.flows)? as usize;
-        nodes.get(number).filter(|node| node.is_plain()).map(|_| number)
-    }
-
-    pub(super) fn find_longest(&mut self, nodes: &mut [Node]) -> Option<u32> {
-        let mut longest = std::mem::take(&mut self.longest);
-        let found = longest.find(|id, ring| {
-            let (frames, is) = match self.plain(id, nodes) {
-                Some(n) => (nodes[n].chain.frames(), &mut nodes[n].ring),
-                None => {
-                    let queue = &mut self.queues[id];
-                    (queue.chain.frames(), &mut queue.rung)
-                }
-            };
-            if let Some(ring) = ring {
-                *is = ring;
-            }
-            frames
-        });
-        self.longest = longest;
-        found
-    }
 }
 
 impl Crowd {
@@ -192,6 +139,7 @@ impl Crowd {
     fn pop(
         &mut self,
         store: &mut Store,
+        hosts: &mut Hosts,
         node: &mut Node,
         id: u32,
         queue: &mut Queue,
@@ -201,8 +149,11 @@ impl Crowd {
         if matches!(queue.turn.place, Place::Held | Place::Waiting) {
             self.away -= 1;
         }
-        if self.fattest == id {
-            self.fat = queue.chain.bytes();
+        let (host, bytes) = (queue.host, queue.chain.bytes());
+        if host == NONE {
+            self.fattest.notice(id, bytes);
+        } else {
+            hosts.notice(host, self, (id, bytes), -i64::from(link.len));
         }
         Some((at, link))
     }

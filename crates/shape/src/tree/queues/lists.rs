@@ -11,8 +11,8 @@ impl Queues {
         debug_assert!(self.queues[id].chain.is_empty(), "frames would change their leaf");
         self.quit(id);
         let queue = &mut self.queues[id];
-        let (rung, timed) = (queue.rung, queue.timed);
-        *queue = Queue { leaf: number, host: NONE, rung, timed, ..Queue::default() };
+        let timed = queue.timed;
+        *queue = Queue { leaf: number, host: NONE, timed, ..Queue::default() };
     }
 
     /// A queue leaves whatever it is in, and its session is over.

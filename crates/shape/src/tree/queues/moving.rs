@@ -12,15 +12,14 @@ use crate::tree::store::{Chain, Link};
 impl Queues {
     /// Makes a leaf plain: all its frames in one chain, those of each queue in their order.
     pub(crate) fn flatten(&mut self, number: u32, node: &mut Node) {
+        self.longest.forget(number, node);
         if node.is_plain() {
-            self.longest.forget(self.flows + number, &mut node.ring);
             return;
         }
         node.chain = Chain::default();
         while let Some(id) = self.any_queue(number) {
             let queue = &mut self.queues[id];
             let chain = std::mem::take(&mut queue.chain);
-            self.longest.forget(id, &mut queue.rung);
             self.store.splice(&mut node.chain, chain);
             self.quit(id);
         }
@@ -62,8 +61,7 @@ impl Queues {
             match kept {
                 None => {
                     self.store.append_one(&mut node.chain, at);
-                    let id = self.flows + number;
-                    self.longest.grew(id, node.chain.frames(), &mut node.ring);
+                    self.longest.grew(number, node);
                 }
                 Some(kept) => {
                     let waits = self.put(now, number, node, kept, &label, (at, link));
