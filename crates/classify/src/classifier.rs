@@ -158,6 +158,7 @@ impl Classifier {
             };
             let host = self.seed.host(facts.lan());
             *label = Label { leaf, flow, host, ..Label::new(side, headers) };
+            label.kind = label.kind.answered(self.flows.is_answered(flow));
         }
         self.ahead = all;
     }
@@ -170,7 +171,9 @@ impl Classifier {
         }
         let (leaf, flow) = self.anywhere(&facts, now);
         let host = self.seed.host(facts.lan());
-        Label { leaf, flow, host, ..Label::new(side, headers) }
+        let mut label = Label { leaf, flow, host, ..Label::new(side, headers) };
+        label.kind = label.kind.answered(self.flows.is_answered(flow));
+        label
     }
 
     /// Puts another policy in force and returns the old one, to be dropped off the packet thread.
@@ -306,6 +309,12 @@ impl Classifier {
     /// The label of a piece of a packet: the first leaves behind what the later ones do not say.
     #[inline(never)]
     fn fragment(&mut self, facts: &Facts, now: Instant) -> Label {
+        let mut label = self.piece(facts, now);
+        label.kind = label.kind.answered(self.flows.is_answered(label.flow));
+        label
+    }
+
+    fn piece(&mut self, facts: &Facts, now: Instant) -> Label {
         let (side, headers) = (facts.side, facts.headers);
         let mut label = Label::new(side, headers);
         label.host = self.seed.host(facts.lan());

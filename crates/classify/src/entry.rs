@@ -77,6 +77,12 @@ impl Entry {
         }
     }
 
+    /// Whether the LAN side has sent, and not to refuse it.
+    #[inline]
+    pub(crate) const fn is_answered(&self) -> bool {
+        self.state & (1 << Side::Lan as u8 | RESET) == 1 << Side::Lan as u8
+    }
+
     /// Whether it may not be forgotten in favour of another while it is not idle.
     fn is_proven(&self) -> bool {
         !self.is_closed() && (self.state & BOTH == BOTH || self.frames >= FLOW_FRAMES_ALIVE)

@@ -152,6 +152,12 @@ impl Flows {
         &mut self.entries[place as usize]
     }
 
+    /// Whether the LAN side has sent on a connection that was just found, and did not refuse it.
+    #[inline]
+    pub(crate) fn is_answered(&self, flow: Flow) -> bool {
+        self.entries.get(flow.index as usize).is_some_and(Entry::is_answered)
+    }
+
     /// Frees the places of connections that are idle in the next `buckets` buckets.
     pub(crate) fn age(&mut self, now: Instant, buckets: usize) {
         for _ in 0..buckets.min(self.tags.len()) {

@@ -43,6 +43,32 @@ fn up(classifier: &mut Classifier, now: Instant, build: &Build) -> Label {
     classifier.one(now, Side::Lan, &Headers::parse(&bytes), &bytes)
 }
 
+fn down(classifier: &mut Classifier, now: Instant, build: &Build) -> Label {
+    let bytes = build.to_vec();
+    classifier.one(now, Side::Wan, &Headers::parse(&bytes), &bytes)
+}
+
+/// What comes from outside is answered once the LAN side has sent on the same connection, and not
+/// if that was a refusal.
+#[test]
+fn an_answer_is_known_and_a_refusal_is_none() {
+    let mut classifier = classifier(&spec(vec![When::default()]), 64);
+    let (host, far) =
+        (SocketAddr::from(([10, 0, 0, 1], 1)), SocketAddr::from(([192, 0, 2, 1], 53)));
+    assert!(!down(&mut classifier, NOW, &Build::udp(far, host)).is_answered());
+    assert!(!down(&mut classifier, NOW, &Build::udp(far, host)).is_answered());
+    assert!(up(&mut classifier, NOW, &Build::udp(host, far)).is_answered());
+    assert!(down(&mut classifier, NOW, &Build::udp(far, host)).is_answered());
+    let other = SocketAddr::from(([192, 0, 2, 2], 53));
+    assert!(!down(&mut classifier, NOW, &Build::udp(other, host)).is_answered());
+    let syn = Build::tcp(far, host).tcp_flags(weir_packet::tcp::SYN);
+    assert!(!down(&mut classifier, NOW, &syn).is_answered());
+    let refused = weir_packet::tcp::RST | weir_packet::tcp::ACK;
+    assert!(up(&mut classifier, NOW, &Build::tcp(host, far).tcp_flags(refused)).is_answered());
+    let more = Build::tcp(far, host).tcp_flags(weir_packet::tcp::ACK);
+    assert!(!down(&mut classifier, NOW, &more).is_answered());
+}
+
 #[test]
 fn what_varies_within_a_connection_is_asked_again() {
     let raw = Raw { from: From::Payload, at: 1, length: 2, value: 0xabcd, mask: 0xff00 };

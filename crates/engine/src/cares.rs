@@ -79,6 +79,7 @@ fn care(words: &LeafWords, rate: Rate, way: impl Fn(Both<Option<Rate>>) -> Optio
     let sessions = words.session.as_ref().map(|session| Sessions {
         max: way(session.max).unwrap_or(Rate::MAX),
         count: session.count.unwrap_or(u32::MAX),
+        host: places_of_a_host(session),
         next: match session.next {
             policy::Next::Share => NextSession::Share,
             policy::Next::Wait => NextSession::Wait,
@@ -91,6 +92,13 @@ fn care(words: &LeafWords, rate: Rate, way: impl Fn(Both<Option<Rate>>) -> Optio
         ecn: words.ecn.unwrap_or(false),
         sessions,
     }
+}
+
+/// How many places of sessions one host may have: three of four, if nothing is said, so that
+/// nobody has all.
+fn places_of_a_host(session: &policy::Session) -> u32 {
+    let of_all = session.count.map_or(u32::MAX, |count| count - count / 4);
+    session.host.unwrap_or(of_all)
 }
 
 /// What a connection may have waiting in its own queue without being told anything. Where windows

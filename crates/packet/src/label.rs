@@ -67,6 +67,12 @@ impl Label {
         }
     }
 
+    /// Whether the LAN side has sent on this connection, and did not refuse it.
+    #[must_use]
+    pub const fn is_answered(&self) -> bool {
+        matches!(self.side, Side::Lan) || self.kind.0 & Kind::ANSWERED != 0
+    }
+
     /// The differentiated services code point.
     #[must_use]
     pub const fn dscp(&self) -> u8 {
@@ -118,6 +124,7 @@ impl Kind {
     const TCP: u8 = 4;
     const UDP: u8 = 8;
     const STRAY: u8 = 16;
+    const ANSWERED: u8 = 32;
 
     const fn of(headers: &Headers) -> Kind {
         let net = match headers.net {
@@ -138,6 +145,12 @@ impl Kind {
     #[must_use]
     pub const fn stray(self) -> Kind {
         Kind(self.0 | Kind::STRAY)
+    }
+
+    /// The same of a frame on whose connection the LAN side has sent, or has not.
+    #[must_use]
+    pub const fn answered(self, is_answered: bool) -> Kind {
+        Kind(self.0 & !Kind::ANSWERED | if is_answered { Kind::ANSWERED } else { 0 })
     }
 
     /// A later fragment whose class nobody knows.

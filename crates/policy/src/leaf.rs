@@ -185,6 +185,8 @@ pub struct Session {
     pub max: Both<Option<Rate>>,
     /// How many have the minimum.
     pub count: Option<u32>,
+    /// How many of these places one host may have.
+    pub host: Option<u32>,
     /// What becomes of one more.
     pub next: Next,
     /// Where it is written.
@@ -392,8 +394,9 @@ fn session(entry: Entry<'_>, problems: &mut Problems) -> Option<Session> {
     let min = crate::amount::both::<Rate>(table.take("min"), "min", RATE, problems);
     let max = crate::amount::both::<Rate>(table.take("max"), "max", RATE, problems);
     let count = table.take("count").and_then(|e| e.number("count", 1..=(1 << 20) - 1, problems));
+    let host = table.take("host").and_then(|e| e.number("host", 1..=(1 << 20) - 1, problems));
     let next = table.take("next").and_then(|e| e.word("next", &NEXT, problems));
-    table.finish(&["min", "max", "count", "next"], problems);
+    table.finish(&["min", "max", "count", "host", "next"], problems);
     for (direction, (min, max)) in min.zip(max).named() {
         if let (Some(min), Some(max)) = (min, max)
             && min.value > max.value
@@ -409,10 +412,15 @@ fn session(entry: Entry<'_>, problems: &mut Problems) -> Option<Session> {
         let help = "add min = \"1mbit\": what each of them is promised";
         problems.error(entry.place, "\"session\" counts sessions that are promised nothing", help);
     }
+    if host.is_some() && (count.is_none() || next.is_none_or(|next| next == Next::Share)) {
+        let what = "\"host\" is a part of the places, and this \"session\" has none";
+        problems.error(entry.place, what, "add count = 20 and next = \"wait\" or \"reject\"");
+    }
     Some(Session {
         min: min.map(|m| m.map(|m| m.value)),
         max: max.map(|m| m.map(|m| m.value)),
         count: count.and_then(|n| u32::try_from(n).ok()),
+        host: host.and_then(|n| u32::try_from(n).ok()),
         next: next.unwrap_or(Next::Share),
         place: entry.place,
     })

@@ -170,8 +170,9 @@ fn session(session: &Session) -> String {
     let rate = |both: &Both<Option<weir_units::Rate>>| {
         pair(&both.map(|r| r.map_or_else(|| "-".to_owned(), |r| r.to_string())))
     };
+    let host = session.host.map_or_else(String::new, |n| format!("host {n}, "));
     format!(
-        "min {}, max {}, count {}, next {}",
+        "min {}, max {}, count {}, {host}next {}",
         rate(&session.min),
         rate(&session.max),
         session.count.map_or_else(|| "any".to_owned(), |n| n.to_string()),

@@ -370,6 +370,10 @@ fn what_is_promised_to_one_must_be_there() {
             "each session gets at least 2mbit",
         ),
         ("session = { min = \"9tbit\", count = 2 }".to_owned(), "are 18tbit down"),
+        (
+            "session = { min = \"1kbit\", count = 2, host = 1 }".to_owned(),
+            "\"host\" is a part of the places",
+        ),
         ("rate = \"_mbit\"".to_owned(), "the number cannot be read"),
     ] {
         is_said(&class(&words), part);

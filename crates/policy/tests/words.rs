@@ -40,7 +40,7 @@ tcp = { window = true, pace-acks = true, mss = "auto" }
 match = ["lan 10.0.9.0/24"]
 each = "lan-host"
 ceil = "20mbit"
-session = { min = "1mbit", max = "8mbit", count = 20, next = "wait" }
+session = { min = "1mbit", max = "8mbit", count = 20, host = 5, next = "wait" }
 
 [class."/sites"]
 

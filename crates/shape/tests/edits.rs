@@ -71,6 +71,7 @@ fn care(draw: &mut Draw) -> Care {
     let sessions = (draw.below(3) == 0).then(|| Sessions {
         max: if draw.below(2) == 0 { Rate::MAX } else { Rate::from_bps(3_000_000) },
         count: 1 + u32::from(draw.small(6)),
+        host: 2,
         next,
     });
     Care { queue, aqm, ecn: true, sessions }

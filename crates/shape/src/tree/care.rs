@@ -38,6 +38,8 @@ pub struct Sessions {
     pub max: Rate,
     /// How many are promised a place.
     pub count: u32,
+    /// How many of these places one host may have.
+    pub host: u32,
     /// What one more gets.
     pub next: Next,
 }
@@ -51,6 +53,13 @@ pub enum Next {
     Wait,
     /// Nothing.
     Reject,
+}
+
+impl Sessions {
+    /// Whether a session needs a place.
+    pub(crate) fn has_places(&self) -> bool {
+        self.next != Next::Share
+    }
 }
 
 impl Care {

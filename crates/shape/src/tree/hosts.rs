@@ -16,6 +16,8 @@ pub(crate) struct Host {
     /// What waits in them.
     pub(crate) bytes: u32,
     pub(crate) fattest: Fattest,
+    /// Its sessions that have a place or wait for one, in leaves with sessions.
+    pub(crate) sessions: u32,
     leaf: u32,
     hash: u32,
     /// The next with the same slot, or the next that is free.

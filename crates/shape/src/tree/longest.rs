@@ -16,6 +16,7 @@ const RINGS: usize = 128;
 const MOVES: usize = 16;
 
 /// From how many bytes on a leaf of this ring belongs into a higher one.
+#[expect(clippy::cast_possible_truncation, reason = "at most 7 x 2^29")]
 const ENDS: [u32; RINGS] = {
     let mut ends = [u32::MAX; RINGS];
     ends[0] = 1;

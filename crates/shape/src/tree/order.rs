@@ -34,6 +34,11 @@ impl Order {
         }
     }
 
+    /// Whether frames of a connection wait.
+    pub(crate) fn waits(&self, label: &Label) -> bool {
+        self.flows.get(label.flow.index as usize).is_some_and(|place| place.waiting > 0)
+    }
+
     /// Lets the processor fetch what a frame of this label will need.
     #[inline]
     pub(crate) fn expect(&self, label: &Label) {

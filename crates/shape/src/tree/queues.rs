@@ -45,10 +45,12 @@ pub(crate) struct Queue {
     pub(super) timed: bool,
     /// It is a session that has a place.
     pub(super) admitted: bool,
+    /// Its host counts it as a session, and takes no turns.
+    pub(super) counted: bool,
     /// When it may send again, where each has a ceiling.
     pub(super) clock: Clock,
-    /// Its host, where hosts take turns.
-    host: u32,
+    /// Its host, where hosts take turns or have only so many sessions.
+    pub(super) host: u32,
     /// The sessions that spoke before and after it.
     pub(super) older: u32,
     pub(super) younger: u32,
@@ -64,6 +66,14 @@ const _: () = assert!(size_of::<Crowd>() == 64);
 impl Member for Queue {
     fn turn(&mut self) -> &mut Turn {
         &mut self.turn
+    }
+}
+
+impl Queue {
+    /// Its host, if hosts take turns.
+    #[inline]
+    fn turns_of(&self) -> u32 {
+        if self.counted { NONE } else { self.host }
     }
 }
 
@@ -127,6 +137,8 @@ pub(crate) struct Kept {
     by_flow: bool,
     /// Hosts take turns.
     by_host: bool,
+    /// Sessions need a place.
+    has_places: bool,
 }
 
 impl Kept {
@@ -138,6 +150,7 @@ impl Kept {
             max: max.map(|s| Ceiling::new(s.max, None)),
             by_flow: care.queue != Queueing::Fifo || care.sessions.is_some(),
             by_host: care.is_by_host(),
+            has_places: care.sessions.is_some_and(|s| s.has_places()),
         }
     }
 
@@ -155,7 +168,7 @@ pub(crate) struct Queues {
     /// Queues of connections: those of leaves lie behind them.
     pub(super) flows: u32,
     pub(super) crowds: Vec<Crowd>,
-    hosts: Hosts,
+    pub(super) hosts: Hosts,
     /// Queues that wait for a moment, by when it comes.
     pub(super) timer: Heap,
     random: Random,

@@ -1,6 +1,7 @@
 //! Connections as sessions: none has more than its maximum, and only so many have a place; one more
 //! shares, waits or is refused. A session is over when it has been silent for a while.
 
+use weir_packet::Label;
 use weir_units::limits::SESSION_IDLE_SECS;
 use weir_units::{Instant, Span};
 
@@ -16,7 +17,16 @@ const TICK: u32 = 20;
 
 impl Queues {
     /// Whether a frame of this session may join its queue. It may also while it waits for a place.
-    pub(super) fn may_speak(&mut self, now: Instant, leaf: u32, id: u32, told: Sessions) -> bool {
+    /// What comes from outside before the LAN side has answered shares one queue, which has no
+    /// place, while there is one that is free.
+    pub(super) fn may_speak(
+        &mut self,
+        now: Instant,
+        leaf: u32,
+        id: u32,
+        told: Sessions,
+        label: &Label,
+    ) -> bool {
         self.queues[id].moment = ticks(now);
         if told.next == Next::Share || self.queues[id].turn.place == Place::Waiting {
             return true;
@@ -27,17 +37,46 @@ impl Queues {
             return true;
         }
         self.end_silent(now, leaf);
-        let crowd = &mut self.crowds[leaf as usize];
-        if crowd.admitted < told.count && crowd.waiting.first().is_none() {
-            self.admit(leaf, id);
-            return true;
+        if !label.is_answered() {
+            return self.crowds[leaf as usize].admitted < told.count;
         }
-        if told.next == Next::Wait {
+        let is_waiting = told.next == Next::Wait;
+        let crowd = &mut self.crowds[leaf as usize];
+        let is_free = crowd.admitted < told.count && crowd.waiting.first().is_none();
+        if !(is_free || is_waiting) || !self.takes(leaf, id, told, label) {
+            return false;
+        }
+        if is_free {
+            self.admit(leaf, id);
+        } else {
             self.go_away(id, Away::Waiting);
             self.look_when_silent(now, leaf);
-            return true;
         }
-        false
+        true
+    }
+
+    /// Counts a session with its host; `false`: the host has as many as it may.
+    fn takes(&mut self, leaf: u32, id: u32, told: Sessions, label: &Label) -> bool {
+        let Some(at) = self.hosts.find(leaf, label.host) else { return false };
+        let host = &mut self.hosts[at];
+        let may = host.sessions < told.host.max(1);
+        if may {
+            host.sessions += 1;
+            (self.queues[id].host, self.queues[id].counted) = (at, true);
+        }
+        may
+    }
+
+    /// A session is no longer counted with its host.
+    pub(super) fn gives_back(&mut self, id: u32) {
+        if !std::mem::take(&mut self.queues[id].counted) {
+            return;
+        }
+        let at = std::mem::replace(&mut self.queues[id].host, NONE);
+        self.hosts[at].sessions -= 1;
+        if self.hosts[at].sessions == 0 {
+            self.hosts.forget(at);
+        }
     }
 
     fn admit(&mut self, leaf: u32, id: u32) {
@@ -49,6 +88,7 @@ impl Queues {
     /// A session is over.
     pub(super) fn end_session(&mut self, leaf: u32, id: u32) {
         self.forget_age(leaf, id);
+        self.gives_back(id);
         self.queues[id].admitted = false;
         self.crowds[leaf as usize].admitted -= 1;
     }

@@ -8,7 +8,7 @@ use crate::world::{Pace, Sender, World};
 
 fn world(max: u64, count: u32, next: NextSession) -> World {
     let max = if max == 0 { Rate::MAX } else { Rate::from_bps(max) };
-    let sessions = Some(Sessions { max, count, next });
+    let sessions = Some(Sessions { max, count, host: count, next });
     // the survey's class of three transfers
     World::new(35_000, Care { queue: Queueing::Fair, sessions, ..Care::default() })
 }
@@ -77,4 +77,87 @@ fn nobody_has_more_than_the_maximum_even_alone() {
     world.run(Span::from_secs(10));
     world.run(Span::from_secs(60));
     world.sent.iter().for_each(|&sent| near(sent, 35_000 / 4, 60));
+}
+
+/// A frame every four seconds keeps a place; the calls of the others have none then.
+#[test]
+fn strangers_that_nobody_answers_have_no_place() {
+    for next in [NextSession::Reject, NextSession::Wait] {
+        let mut world = world(0, 10, next);
+        world.strangers = 0..10;
+        for flow in 0..10 {
+            let every = Pace::Every(Span::from_secs(4));
+            world.add(Sender { flow, host: flow % 2, size: 96, pace: every });
+        }
+        world.run(Span::from_secs(10));
+        let every = Pace::Every(Span::from_ms(100));
+        let call = world.add(Sender { flow: 10, host: 10, size: 96, pace: every });
+        world.run(Span::from_secs(20));
+        assert_eq!(world.sent[call], 200 * 100, "{next:?}");
+        assert!(world.dropped.is_empty(), "{next:?}");
+    }
+}
+
+/// Nor do they send more than one session does, and nothing where all places are taken.
+#[test]
+fn strangers_have_one_turn_of_all_sessions() {
+    let mut world = world(0, 3, NextSession::Reject);
+    world.strangers = 10..40;
+    let pace = Pace::Keeps(1);
+    (10..40).for_each(|flow| _ = world.add(Sender { flow, host: 1, size: 496, pace }));
+    let first = transfer(&mut world, 0);
+    world.run(Span::from_secs(60));
+    near(world.sent[first], 35_000 / 2, 60);
+    let others = [transfer(&mut world, 1), transfer(&mut world, 2)];
+    // the strangers' frames that wait leave by their turns
+    world.run(Span::from_secs(20));
+    world.run(Span::from_secs(60));
+    [first, others[0], others[1]].iter().for_each(|&of| near(world.sent[of], 35_000 / 3, 60));
+    assert!(world.dropped.iter().all(|&(of, why)| (of < 30, why) == (true, Reason::NoSession)));
+}
+
+/// What came before the answer leaves before what came after.
+#[test]
+fn an_answer_changes_no_order() {
+    let mut world = world(0, 3, NextSession::Reject);
+    world.strangers = 0..2;
+    let [one, other] =
+        [0, 1].map(|flow| world.add(Sender { flow, host: 1, size: 96, pace: Pace::Silent }));
+    for _ in 0..5 {
+        world.send(one);
+        world.send(other);
+    }
+    world.strangers = 0..0;
+    (0..5).for_each(|_| _ = world.send(one));
+    let mut last = [0; 2];
+    while !world.tree.is_empty() {
+        world.now += Span::from_ms(1);
+        let Some(out) = world.tree.pop(world.now) else { continue };
+        let place = out.frame.index();
+        let last = &mut last[out.label.flow.index as usize];
+        // buffers were taken in this order
+        assert!(place > *last || *last == 0, "{place} behind {last}");
+        *last = place;
+    }
+}
+
+#[test]
+fn a_host_has_only_so_many_places() {
+    for next in [NextSession::Reject, NextSession::Wait] {
+        let sessions = Some(Sessions { max: Rate::MAX, count: 4, host: 3, next });
+        let mut world = World::new(40_000, Care { sessions, ..Care::default() });
+        let of = |flow, host| Sender { flow, host, size: 496, pace: Pace::Keeps(5) };
+        let greedy: Vec<usize> = (0..8).map(|flow| world.add(of(flow, 1))).collect();
+        world.run(Span::from_secs(5));
+        let other = world.add(of(8, 2));
+        world.run(Span::from_secs(60));
+        near(world.sent[other], 10_000, 60);
+        assert_eq!(greedy.iter().filter(|&&of| world.sent[of] > 0).count(), 3, "{next:?}");
+        // places that were given back are there for others of the host
+        (0..3).for_each(|of| world.senders[of].pace = Pace::Silent);
+        world.run(Span::from_secs(12));
+        world.run(Span::from_secs(20));
+        let has_some = |of: &&usize| world.sent[**of] > 0;
+        assert_eq!(greedy[3..].iter().filter(has_some).count(), 3, "{next:?}");
+    }
 }

@@ -46,6 +46,8 @@ pub(crate) struct World {
     /// ECN bits of frames that come.
     pub(crate) ecn: u8,
     pub(crate) colour: u8,
+    /// Connections from outside that nobody has answered.
+    pub(crate) strangers: std::ops::Range<u32>,
 }
 
 impl World {
@@ -76,6 +78,7 @@ impl World {
             marked: 0,
             ecn: 0,
             colour: 0,
+            strangers: 0..0,
         }
     }
 
@@ -93,6 +96,8 @@ impl World {
         let mut label = Label::new(Side::Lan, &Headers::EMPTY);
         (label.leaf, label.host, label.colour) = (LEAF, host, self.colour);
         label.flow = Flow { index: flow, generation: 0 };
+        label.side = if self.strangers.is_empty() { Side::Lan } else { Side::Wan };
+        label.kind = label.kind.answered(!self.strangers.contains(&flow));
         label.traffic_class = self.ecn;
         label
     }

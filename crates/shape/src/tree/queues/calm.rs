@@ -67,10 +67,11 @@ impl Queues {
     #[inline]
     pub(super) fn spare(&mut self, id: u32, cost: Bytes) {
         let bytes = i32::try_from(cost.get()).unwrap_or(0);
-        let Queue { host, turn, .. } = &mut self.queues[id];
+        let host = self.queues[id].turns_of();
+        let turn = &mut self.queues[id].turn;
         turn.credit = turn.credit.saturating_add(bytes);
-        if *host != NONE {
-            let turn = self.hosts[*host].turn();
+        if host != NONE {
+            let turn = self.hosts[host].turn();
             turn.credit = turn.credit.saturating_add(bytes);
         }
     }

@@ -27,7 +27,7 @@ impl Queues {
             self.settle(id, number);
         }
         if let Some(sessions) = care.sessions
-            && !self.may_speak(now, number, id, sessions)
+            && !self.may_speak(now, number, id, sessions, label)
         {
             return Err(Reason::NoSession);
         }
@@ -84,7 +84,7 @@ impl Queues {
         if matches!(queue.turn.place, Place::Held | Place::Waiting) {
             crowd.away += 1;
         }
-        let (host, bytes) = (queue.host, queue.chain.bytes());
+        let (host, bytes) = (queue.turns_of(), queue.chain.bytes());
         self.longest.grew(number, node);
         if host == NONE {
             crowd.fattest.notice(id, bytes);
@@ -99,11 +99,17 @@ impl Queues {
         if queue.leaf == leaf { queue.chain.bytes() } else { 0 }
     }
 
-    /// Which queue a frame joins.
+    /// Which queue a frame joins: that of its connection, or that of the leaf.
     #[inline]
     pub(super) fn queue_of(&self, kept: &Kept, number: u32, label: &Label) -> u32 {
         let flow = label.flow.index;
-        if kept.by_flow && flow < self.flows { flow } else { self.flows + number }
+        let is_apart = kept.by_flow && (label.is_answered() || !kept.has_places);
+        if is_apart && flow < self.flows { flow } else { self.flows + number }
+    }
+
+    /// Whether frames of a connection wait in a queue of its own.
+    pub(crate) fn waits_apart(&self, label: &Label) -> bool {
+        self.queues.get(label.flow.index).is_some_and(|queue| !queue.chain.is_empty())
     }
 
     /// A queue that has no turns begins to take them. `false`: there is no place for its host.
@@ -143,7 +149,7 @@ impl Queues {
     /// A queue that fell silent is to send again.
     #[inline(never)]
     fn returns(&mut self, number: u32, id: u32, bytes: i32, in_a_hurry: bool) {
-        let ring = match self.queues[id].host {
+        let ring = match self.queues[id].turns_of() {
             NONE => &mut self.crowds[number as usize].ring,
             host => {
                 let ring = &mut self.crowds[number as usize].ring;

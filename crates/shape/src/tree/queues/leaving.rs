@@ -149,7 +149,7 @@ impl Crowd {
         if matches!(queue.turn.place, Place::Held | Place::Waiting) {
             self.away -= 1;
         }
-        let (host, bytes) = (queue.host, queue.chain.bytes());
+        let (host, bytes) = (queue.turns_of(), queue.chain.bytes());
         if host == NONE {
             self.fattest.notice(id, bytes);
         } else {

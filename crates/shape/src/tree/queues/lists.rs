@@ -22,11 +22,13 @@ impl Queues {
         if admitted {
             self.end_session(leaf, id);
         }
+        self.gives_back(id);
     }
 
     /// A queue leaves whatever it is in.
     pub(super) fn detach(&mut self, id: u32) {
-        let Queue { leaf, host, turn, chain, .. } = self.queues[id];
+        let Queue { leaf, turn, chain, .. } = self.queues[id];
+        let host = self.queues[id].turns_of();
         let crowd = &mut self.crowds[leaf as usize];
         match turn.place {
             Place::Off => return,

@@ -87,7 +87,7 @@ impl Queues {
             self.settle(id, number);
         }
         if let Some(sessions) = kept.care.sessions {
-            let _ = self.may_speak(now, number, id, sessions);
+            let _ = self.may_speak(now, number, id, sessions, label);
         }
         let is_off = self.queues[id].turn.place == Place::Off;
         if is_off && !self.begins(now, id, number, kept, label, false) {
