@@ -31,6 +31,24 @@ impl Queues {
         node.kind = Kind::Plain;
     }
 
+    /// Empties the queue of a connection, which leaves its leaf; what waited in it. The leaf stays
+    /// a child of its parent until its turn comes.
+    pub(crate) fn emptied(&mut self, id: u32, nodes: &mut [Node]) -> Option<(u32, Chain)> {
+        let queue = self.queues.get(id).filter(|queue| !queue.chain.is_empty())?;
+        let leaf = queue.leaf;
+        self.detach(id);
+        let queue = &mut self.queues[id];
+        self.longest.forget(id, &mut queue.rung);
+        let chain = std::mem::take(&mut queue.chain);
+        nodes[leaf as usize].chain.lessen(&chain);
+        let crowd = &mut self.crowds[leaf as usize];
+        if crowd.fattest == id {
+            crowd.fat = 0;
+        }
+        self.settle(id, leaf);
+        Some((leaf, chain))
+    }
+
     /// A queue of this leaf that is in any list.
     pub(super) fn any_queue(&self, number: u32) -> Option<u32> {
         let crowd = &self.crowds[number as usize];
