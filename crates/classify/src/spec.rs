@@ -6,7 +6,7 @@ use weir_units::{Prefix, Span};
 use crate::hosts::Owner;
 
 /// Everything about who a frame belongs to.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spec {
     /// In the order in which they are asked; the rules of one class lie together.
     pub rules: Vec<Rule>,
@@ -19,7 +19,7 @@ pub struct Spec {
 }
 
 /// One line of a class's `match`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     /// The class it is a rule of.
     pub class: u32,
@@ -28,7 +28,7 @@ pub struct Rule {
 }
 
 /// A class as far as it matters here.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
     /// The class above it.
     pub parent: Option<u32>,
@@ -97,7 +97,7 @@ pub enum By {
 
 /// What must be so for a rule to match; what is empty or `None` does not matter. Addresses are
 /// those of IP packets: ARP is matched by `net` or `ethertype`. Ranges include both ends.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct When {
     /// The LAN address is in one of these blocks.
     pub lan: Vec<Prefix>,

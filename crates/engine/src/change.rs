@@ -17,6 +17,8 @@ use crate::ledger::Chunk;
 #[derive(Debug)]
 pub struct Change {
     pub(crate) index: Option<Index>,
+    /// The rules are not those of before: a connection may be another leaf's.
+    pub(crate) has_new_rules: bool,
     pub(crate) old: Option<Index>,
     /// What makes the new trees of the old: of the port towards the LAN, and towards the WAN.
     pub(crate) trees: [Edit; 2],

@@ -173,7 +173,8 @@ impl Engine {
 
     /// Puts a policy into effect between two frames. The new rules and rates hold when the first
     /// call returns; frames that wait stay in their order, those of classes that are gone go to the
-    /// link's default leaf.
+    /// link's default leaf. A connection that the new rules send elsewhere goes there at once; what
+    /// waits of it is dropped when its next frame comes, as [`weir_packet::Reason::Stale`].
     ///
     /// The first call writes the nodes that differ, sorts the children of their parents anew and
     /// moves the frames of leaves that are gone; each call closes the books of 4 096 of these. Call
@@ -187,10 +188,17 @@ impl Engine {
             self.ledger.grow(&mut change.chunks);
             // what waits for its moment goes to its leaf while that still is there
             self.let_go(Instant::MAX, now);
+            if change.has_new_rules {
+                self.trees.iter_mut().for_each(Tree::has_new_rules);
+            }
             self.conditioner.apply(&mut change.condition);
             self.policer.apply(now, &mut change.treatments);
             self.edit_enforcers(change);
             self.edit_trees(now, change);
+            // they are in the books of the leaf that they came to, while it has any
+            for side in [Side::Lan, Side::Wan] {
+                self.drop_left_behind(side, usize::MAX);
+            }
             for &(from, to) in &change.parted {
                 // it may be the queue of its children now
                 for tree in &mut self.trees {

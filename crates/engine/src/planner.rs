@@ -39,6 +39,8 @@ pub struct Planner {
 /// What the stages have been told.
 #[derive(Debug, Default)]
 struct Told {
+    /// What frames are classified by.
+    rules: weir_classify::Spec,
     /// Each tree: of the port towards the LAN, and towards the WAN.
     trees: [tree::Spec; 2],
     /// What is done to TCP.
@@ -145,17 +147,17 @@ impl Planner {
         layout.asked = plan.asked.iter().map(|a| layout.slots[a.node as usize]).collect();
         let parted = heirs(plan, &layout, &parted);
         let needed = (numbers.next as usize).div_ceil(CHUNK);
-        let chunks = (self.chunks..needed).map(|_| chunk()).collect();
-        let (before, told) = (&self.told, self.told.then(plan, &layout));
+        let (before, told) = (&self.told, self.told.then(plan, &layout, spec));
         let change = Change {
-            index: Some(Index::compile(&spec)),
+            index: Some(Index::compile(&told.rules)),
+            has_new_rules: before.rules != told.rules,
             old: None,
             trees: [0, 1].map(|port| Edit::between(&before.trees[port], &told.trees[port])),
             enforced: [0, 1]
                 .map(|port| enforce::Edit::between(&before.enforced[port], &told.enforced[port])),
             condition: weir_condition::Edit::between(&before.steadied, &told.steadied, self.flows),
             treatments: police::Edit::between(&before.treated, &told.treated),
-            chunks,
+            chunks: (self.chunks..needed).map(|_| chunk()).collect(),
             gone: gone.clone(),
             closed: (0, 0),
             rest: layout.slots[plan.rest as usize],
@@ -210,8 +212,9 @@ impl Planner {
 
 impl Told {
     /// What they are told next.
-    fn then(&self, plan: &Plan, layout: &Layout) -> Told {
+    fn then(&self, plan: &Plan, layout: &Layout, rules: weir_classify::Spec) -> Told {
         Told {
+            rules,
             trees: compile::trees(plan, layout, &self.trees),
             enforced: [
                 allocate::spec(plan, layout, |both| both.down),

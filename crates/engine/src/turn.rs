@@ -12,6 +12,7 @@ use weir_condition::Fate;
 use weir_packet::{Burst, Frame, Headers, Label, Reason, Side, Verdict, edit};
 use weir_shape::tree::Waiting;
 use weir_units::Instant;
+use weir_units::limits::BURST_FRAMES;
 
 use crate::Engine;
 use crate::enforce::Ruling;
@@ -48,7 +49,7 @@ impl Engine {
         }
         for (at, frame) in burst.drain().enumerate() {
             let mut label = self.scratch.labels[at];
-            label.leaf = self.leaf_of(&label);
+            label.leaf = self.leaf_of(now, &label);
             self.ledger.received(side, label.leaf, frame.len());
             if (again.repeated | again.late) >> at & 1 != 0 {
                 let is_late = again.late >> at & 1 != 0;
@@ -76,12 +77,18 @@ impl Engine {
 
     /// The leaf that a frame is of, so that it overtakes none of its connection.
     #[inline]
-    fn leaf_of(&self, label: &Label) -> u32 {
+    fn leaf_of(&mut self, now: Instant, label: &Label) -> u32 {
         let waits = self.trees[label.side.other() as usize].leaf_of(label);
-        if waits == label.leaf {
-            return waits;
-        }
-        self.enforcers[label.side.other() as usize].leaf_of(label.leaf, waits)
+        if waits == label.leaf { waits } else { self.leaf_elsewhere(now, label, waits) }
+    }
+
+    /// The same where frames of its connection wait in another leaf: it joins them, unless that
+    /// was by other rules. It obeys the new ones at once then, and what waits is dropped.
+    #[cold]
+    fn leaf_elsewhere(&mut self, now: Instant, label: &Label, waits: u32) -> u32 {
+        let port = label.side.other() as usize;
+        let leaf = self.enforcers[port].leaf_of(label.leaf, waits);
+        if leaf == label.leaf || self.trees[port].obeys(now, label) { label.leaf } else { leaf }
     }
 
     /// A frame joins its queue, or somebody has to go.
@@ -165,7 +172,7 @@ impl Engine {
         // those before it that it must not overtake
         self.let_go(now, now);
         let Some(frame) = frame else { return };
-        if self.leaf_of(&label) == label.leaf {
+        if self.leaf_of(now, &label) == label.leaf {
             return self.queue(now, frame, label);
         }
         // they wait in another leaf, where rules of before had sent them
@@ -182,7 +189,7 @@ impl Engine {
 
     /// One that was held until now is held again in its queue.
     fn take_up(&mut self, now: Instant, frame: Frame, mut label: Label) {
-        let leaf = self.leaf_of(&label);
+        let leaf = self.leaf_of(now, &label);
         if leaf != label.leaf {
             self.ledger.moved(label.side, label.leaf, leaf, frame.len());
             label.leaf = leaf;
@@ -224,6 +231,18 @@ impl Engine {
         while let Some(Waiting { frame, label, .. }) = tree.take_dropped() {
             ledger.let_down(label.side, label.leaf, frame.len(), Reason::Managed);
             pool.give(frame);
+        }
+        self.drop_left_behind(side, BURST_FRAMES);
+    }
+
+    /// Drops up to `most` frames of connections that wait in another leaf since an edit.
+    #[inline]
+    pub(crate) fn drop_left_behind(&mut self, side: Side, most: usize) {
+        for _ in 0..most {
+            let Some(waiting) = self.trees[side as usize].take_left_behind() else { return };
+            let Waiting { frame, label, .. } = waiting;
+            self.ledger.let_down(label.side, label.leaf, frame.len(), Reason::Stale);
+            self.pool.give(frame);
         }
     }
 }

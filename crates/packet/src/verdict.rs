@@ -35,7 +35,8 @@ pub enum Reason {
     TooDeep,
     /// A fragment of a packet of which nobody knows yet whose it is.
     Fragment,
-    /// It has waited through a standstill of weir, and newer ones have passed by.
+    /// Newer ones have passed by: it has waited through a standstill of weir, or an edit of the
+    /// policy sends its connection to another class.
     Stale,
 }
 
@@ -54,7 +55,11 @@ const TABLE: [(Reason, &str, &str); Reason::COUNT] = [
         "fragment",
         "its first fragment, which tells whose it is, has not come or is too short",
     ),
-    (Reason::Stale, "stale", "it waited while weir stood still, and newer frames passed by"),
+    (
+        Reason::Stale,
+        "stale",
+        "weir stood still or an edit moved its connection; newer frames passed by",
+    ),
 ];
 
 impl Reason {

@@ -18,6 +18,7 @@ mod longest;
 mod node;
 mod order;
 mod owed;
+mod parting;
 mod queues;
 mod ring;
 mod sessions;
@@ -39,6 +40,7 @@ use queues::{Fetched, Kept, Queues};
 pub use care::{Care, Next as NextSession, Queueing, Sessions};
 pub use edit::Edit;
 pub use spec::{NodeSpec, Spec};
+use store::Chain;
 pub use store::Waiting;
 
 /// The number of the link itself.
@@ -56,12 +58,17 @@ pub struct Tree {
     /// How the frames of leaves wait, where not plainly; leaves name them by number.
     cares: Box<[Kept]>,
     order: Order,
+    /// Frames of connections that have left their leaf by an edit.
+    left_behind: Chain,
     line: Pace,
     link: Link,
     waiting: usize,
     /// Frames that may wait in all leaves together.
     most: usize,
 }
+
+/// Frames that one call drops at most because their connections are elsewhere.
+const DROPS: usize = 64;
 
 /// How late a caller may poll without the line losing time; also the burst a late caller can make.
 const CATCH_UP: Span = Span::from_ms(1);
@@ -78,6 +85,7 @@ impl Tree {
             queues: Queues::new(buffers, flows),
             cares: Box::default(),
             order: Order::new(flows),
+            left_behind: Chain::default(),
             line: Pace::new(Rate::ZERO, now),
             link: Link::default(),
             waiting: 0,
@@ -91,6 +99,18 @@ impl Tree {
     #[must_use]
     pub fn leaf_of(&self, label: &Label) -> u32 {
         self.order.leaf(label)
+    }
+
+    /// Whether a connection of which frames wait elsewhere obeys the rules that send it to the leaf
+    /// of this label: it does after an edit of them ([`Tree::has_new_rules`]). What waits of it is
+    /// dropped then, and comes back from [`Tree::take_left_behind`].
+    #[cold]
+    pub fn obeys(&mut self, now: Instant, label: &Label) -> bool {
+        let obeys = self.order.obeys(label);
+        if obeys {
+            self.parts(now, label);
+        }
+        obeys
     }
 
     /// What frames cost here.
@@ -127,11 +147,14 @@ impl Tree {
             return;
         };
         let order = &mut self.order;
-        self.queues.store.each(&node.chain, |label, bytes| {
+        self.queues.store.each(&node.chain, |label, bytes, sign| {
             let leaf = other(label, bytes);
             if leaf != label.leaf {
+                let is_left_behind = order.is_left_behind(label.flow, sign);
                 label.leaf = leaf;
-                order.moved(label);
+                if !is_left_behind {
+                    order.moved(label);
+                }
             }
         });
     }
@@ -171,9 +194,10 @@ impl Tree {
         if !node.is_plain() || node.is_full(frame.len()) {
             return self.push_with_care(now, number, frame, label);
         }
+        let at = frame.index();
         self.queues.push(now, number, node, frame, &label);
         let was_silent = node.chain.frames() == 1;
-        Ok(self.joined(now, number, &label, was_silent, None))
+        Ok(self.joined(now, number, (at, &label), was_silent, None))
     }
 
     /// A frame comes to a leaf that is not a plain one, or is full.
@@ -201,25 +225,28 @@ impl Tree {
             Ok(joins) => joins,
             Err(reason) => return Err((frame, reason)),
         };
+        let at = frame.index();
         self.queues.join(now, number, node, &joins, frame, &label);
         let was_silent = was_silent && self.queues.ready(number, node) > 0;
-        Ok(self.joined(now, number, &label, was_silent, joins.lost))
+        Ok(self.joined(now, number, (at, &label), was_silent, joins.lost))
     }
 
-    /// A frame waits now; its leaf was silent if nothing could leave there before. `lost` is the
-    /// place of one that has to go instead. Comes back what had to go.
+    /// A frame waits at its place now; its leaf was silent if nothing could leave there before.
+    /// `lost` is the place of one that has to go instead. Comes back what had to go.
     #[inline]
     fn joined(
         &mut self,
         now: Instant,
         number: u32,
-        label: &Label,
+        (at, label): (u32, &Label),
         was_silent: bool,
         lost: Option<u32>,
     ) -> Option<(Waiting, Reason)> {
         // where the line was idle, no frame leaves before it came
         self.line_waits(now);
-        self.order.came(label);
+        if self.order.came(label) {
+            self.queues.store.set_sign(at);
+        }
         self.waiting += 1;
         if was_silent {
             self.wake(now, number);
@@ -240,7 +267,7 @@ impl Tree {
                 (at, Reason::Crowded)
             }
         };
-        let waiting = self.take(at)?;
+        let waiting = self.take_one(at)?;
         self.waiting -= 1;
         Some((waiting, reason))
     }
@@ -278,11 +305,12 @@ impl Tree {
         self.line.wait(from);
         let room = self.line.room(now);
         let (mut sent, mut chosen) = (Bytes::ZERO, 0);
+        let mut drops = DROPS;
         for place in places {
             if sent >= room {
                 break;
             }
-            let Some((at, cost)) = self.choose_one(now) else { break };
+            let Some((at, cost)) = self.choose_one(now, &mut drops) else { break };
             *place = at;
             sent = Bytes::new(sent.get() + cost.get());
             chosen += 1;
@@ -293,7 +321,7 @@ impl Tree {
 
     /// The place of the frame that is next, and what it costs.
     #[inline]
-    fn choose_one(&mut self, now: Instant) -> Option<(u32, Bytes)> {
+    fn choose_one(&mut self, now: Instant, drops: &mut usize) -> Option<(u32, Bytes)> {
         loop {
             let leaf = self.descend(now)?;
             let node = &mut self.nodes[leaf as usize];
@@ -307,6 +335,15 @@ impl Tree {
                 self.pop_with_care(now, leaf)
             };
             self.look_ahead(behind);
+            if self.order.has_parted() && self.leaves_behind(at) {
+                // nobody pays for one that is dropped
+                self.account(now, leaf, Bytes::ZERO, is_empty);
+                *drops -= 1;
+                if *drops == 0 {
+                    return None;
+                }
+                continue;
+            }
             self.account(now, leaf, cost, is_empty);
             // one that lost its last frame to others, or to queue management, sends nothing
             if at != NONE {
@@ -336,13 +373,22 @@ impl Tree {
     #[inline]
     pub fn take_dropped(&mut self) -> Option<Waiting> {
         let waiting = self.queues.take_dropped()?;
-        self.order.left(waiting.label.flow);
+        let store = &self.queues.store;
+        self.order.left(waiting.label.flow, || store.sign(waiting.frame.index()));
         Some(waiting)
     }
 
+    /// The frame at this place, where that is not one of many.
+    #[cold]
+    fn take_one(&mut self, at: u32) -> Option<Waiting> {
+        self.take(at)
+    }
+
+    #[inline]
     fn take(&mut self, at: u32) -> Option<Waiting> {
         let waiting = self.queues.store.take(at)?;
-        self.order.left(waiting.label.flow);
+        let store = &self.queues.store;
+        self.order.left(waiting.label.flow, || store.sign(at));
         Some(waiting)
     }
 
@@ -499,6 +545,9 @@ impl Tree {
     /// carries nothing.
     #[must_use]
     pub fn next_at(&self) -> Option<Instant> {
+        if !self.left_behind.is_empty() {
+            return Some(Instant::ZERO);
+        }
         if self.waiting == 0 || self.line.rate() == Rate::ZERO {
             return None;
         }

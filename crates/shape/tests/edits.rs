@@ -124,7 +124,10 @@ impl World {
         label.traffic_class = draw.small(2).to_be_bytes()[1];
         if flow < FLOWS {
             label.flow = Flow { index, generation: 0 };
-            label.leaf = self.tree.leaf_of(&label);
+            let waits = self.tree.leaf_of(&label);
+            if waits != label.leaf && !self.tree.obeys(self.now, &label) {
+                label.leaf = waits;
+            }
             self.inside[frame.index() as usize] = (flow, self.next[flow]);
             self.next[flow] += 1;
         } else {
@@ -138,6 +141,13 @@ impl World {
                 self.counts[2] += 1;
                 self.pool.give(frame);
             }
+        }
+        self.drop_left_behind();
+    }
+
+    fn drop_left_behind(&mut self) {
+        while let Some(left) = self.tree.take_left_behind() {
+            self.lost(left);
         }
     }
 
@@ -161,6 +171,7 @@ impl World {
         while let Some(dropped) = self.tree.take_dropped() {
             self.lost(dropped);
         }
+        self.drop_left_behind();
         left
     }
 
@@ -168,7 +179,14 @@ impl World {
         let before = self.tree.len();
         let mut edit = Edit::between(&self.spec, &spec);
         self.tree.apply(self.now, &mut edit, |_| 1, |_, label, _| assert_eq!(label.leaf, 1));
-        assert_eq!(self.tree.len(), before, "an edit lost frames");
+        let lost = self.counts[2];
+        self.drop_left_behind();
+        let left_behind = self.counts[2] - lost;
+        assert_eq!(self.tree.len() + left_behind, before, "an edit lost frames");
+        // every other edit is one of the rules as well: connections obey then
+        if self.counts[0].is_multiple_of(2) {
+            self.tree.has_new_rules();
+        }
         self.spec = spec;
     }
 

@@ -253,6 +253,7 @@ impl Tree {
         }
         for &number in &edit.removed {
             let chain = std::mem::take(&mut self.nodes[number as usize].chain);
+            let chain = self.without_left_behind(chain);
             let to = successor(number);
             let heir = &mut self.nodes[to as usize];
             let dropped = self.queues.fill(now, to, heir, &self.cares, chain, |label, bytes| {
@@ -286,7 +287,7 @@ impl Tree {
     }
 
     /// A node that may have something to send because of an edit.
-    fn wake_anew(&mut self, now: Instant, number: u32) {
+    pub(super) fn wake_anew(&mut self, now: Instant, number: u32) {
         let flags = self.nodes[number as usize].share.flags;
         if !flags.has(Flags::ACTIVE) && self.has_something(number) {
             self.wake(now, number);
@@ -339,6 +340,8 @@ impl Tree {
             (true, false) => {
                 node.kind = Kind::WithCare;
                 let chain = std::mem::take(&mut node.chain);
+                let chain = self.without_left_behind(chain);
+                let node = &mut self.nodes[number as usize];
                 let dropped = self.queues.fill(now, number, node, &self.cares, chain, |_, _| {});
                 self.waiting -= dropped;
             }

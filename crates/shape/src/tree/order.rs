@@ -1,5 +1,10 @@
 //! Frames of one connection never overtake each other: while some of them wait in a leaf, the next
-//! ones join them there, also if the rules (or a new policy) would now send them elsewhere.
+//! ones join them there, also if the rules would now send them elsewhere. After an edit of the
+//! rules a connection obeys at once, and what waits of it elsewhere is dropped.
+//!
+//! To tell what came before from what came since, each connection has a sign that is one of two,
+//! and a frame has that of its connection from when it came. A connection that obeys changes its
+//! sign; it does so again when all frames of the old one have gone.
 
 use weir_packet::{Flow, Label};
 
@@ -7,36 +12,93 @@ use weir_packet::{Flow, Label};
 #[derive(Debug)]
 pub(crate) struct Order {
     flows: Box<[Place]>,
+    /// How many frames of each connection came before it obeyed, and are to be dropped.
+    behind: Box<[u32]>,
+    /// Which rules hold: a number that each edit of them changes, in its place among the bits.
+    rules: u32,
+    /// Connections of which frames wait that are to be dropped.
+    parted: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     leaf: u32,
+    /// How many frames wait, and above that bits: the sign of those that come; some of the other
+    /// sign wait; the rules that it obeyed last.
     waiting: u32,
 }
+
+const COUNT: u32 = (1 << 24) - 1;
+const SIGN: u32 = 1 << 24;
+const PARTED: u32 = 1 << 25;
+const RULES: u32 = !(COUNT | SIGN | PARTED);
+const NEXT_RULES: u32 = 1 << 26;
 
 impl Order {
     /// For connections of a table with so many places.
     pub(crate) fn new(flows: usize) -> Order {
-        Order { flows: vec![Place::default(); flows].into() }
+        let (places, behind) = (vec![Place::default(); flows].into(), vec![0; flows].into());
+        Order { flows: places, behind, rules: 0, parted: 0 }
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.flows.len() * size_of::<Place>()
+        self.flows.len() * (size_of::<Place>() + size_of::<u32>())
+    }
+
+    /// Other rules hold from now on.
+    pub(crate) fn has_new_rules(&mut self) {
+        self.rules = self.rules.wrapping_add(NEXT_RULES);
     }
 
     /// The leaf that a frame joins.
     #[inline]
     pub(crate) fn leaf(&self, label: &Label) -> u32 {
         match self.flows.get(label.flow.index as usize) {
-            Some(place) if place.waiting > 0 => place.leaf,
+            Some(place) if place.waiting & COUNT > 0 => place.leaf,
             _ => label.leaf,
         }
     }
 
     /// Whether frames of a connection wait.
     pub(crate) fn waits(&self, label: &Label) -> bool {
-        self.flows.get(label.flow.index as usize).is_some_and(|place| place.waiting > 0)
+        self.flows.get(label.flow.index as usize).is_some_and(|place| place.waiting & COUNT > 0)
+    }
+
+    /// A connection of which frames wait elsewhere goes to the leaf of this label from now on:
+    /// once for each edit of the rules, and not before all have gone that it has left behind.
+    pub(crate) fn obeys(&mut self, label: &Label) -> bool {
+        let at = label.flow.index as usize;
+        let Some(place) = self.flows.get_mut(at) else { return true };
+        let frames = place.waiting & COUNT;
+        if place.waiting & PARTED != 0 && self.behind[at] == frames {
+            // none of those that wait is where it went, which may be gone
+            place.leaf = label.leaf;
+            return true;
+        }
+        if place.waiting & RULES == self.rules || place.waiting & PARTED != 0 {
+            return false;
+        }
+        let sign = (place.waiting & SIGN) ^ SIGN;
+        *place = Place { leaf: label.leaf, waiting: frames | sign | self.rules };
+        if frames > 0 {
+            place.waiting |= PARTED;
+            self.behind[at] = frames;
+            self.parted += 1;
+        }
+        true
+    }
+
+    /// Whether frames wait that are to be dropped.
+    #[inline]
+    pub(crate) const fn has_parted(&self) -> bool {
+        self.parted > 0
+    }
+
+    /// Whether a frame of this sign came before its connection left for another leaf.
+    pub(crate) fn is_left_behind(&self, flow: Flow, sign: bool) -> bool {
+        self.flows
+            .get(flow.index as usize)
+            .is_some_and(|place| place.waiting & PARTED != 0 && place.sign() != sign)
     }
 
     /// Lets the processor fetch what a frame of this label will need.
@@ -47,18 +109,38 @@ impl Order {
         }
     }
 
+    /// A frame waits now; returns the sign that it has.
     #[inline]
-    pub(crate) fn came(&mut self, label: &Label) {
-        if let Some(place) = self.flows.get_mut(label.flow.index as usize) {
-            place.leaf = label.leaf;
-            place.waiting += 1;
+    pub(crate) fn came(&mut self, label: &Label) -> bool {
+        let Some(place) = self.flows.get_mut(label.flow.index as usize) else { return false };
+        place.leaf = label.leaf;
+        place.waiting += 1;
+        place.sign()
+    }
+
+    /// A frame waits no longer; `sign` says which it has.
+    #[inline]
+    pub(crate) fn left(&mut self, flow: Flow, sign: impl FnOnce() -> bool) {
+        let Some(place) = self.flows.get_mut(flow.index as usize) else { return };
+        if place.waiting & COUNT > 0 {
+            place.waiting -= 1;
+        }
+        if place.waiting & PARTED != 0 {
+            self.one_of_two_left(flow, sign());
         }
     }
 
-    #[inline]
-    pub(crate) fn left(&mut self, flow: Flow) {
-        if let Some(place) = self.flows.get_mut(flow.index as usize) {
-            place.waiting = place.waiting.saturating_sub(1);
+    /// The same where some are to be dropped: it may have been the last of these.
+    #[cold]
+    fn one_of_two_left(&mut self, flow: Flow, sign: bool) {
+        let at = flow.index as usize;
+        let (place, behind) = (&mut self.flows[at], &mut self.behind[at]);
+        if place.sign() != sign {
+            *behind = behind.saturating_sub(1);
+        }
+        if *behind == 0 {
+            place.waiting &= !PARTED;
+            self.parted -= 1;
         }
     }
 
@@ -67,5 +149,80 @@ impl Order {
         if let Some(place) = self.flows.get_mut(label.flow.index as usize) {
             place.leaf = label.leaf;
         }
+    }
+}
+
+impl Place {
+    #[inline]
+    const fn sign(self) -> bool {
+        self.waiting & SIGN != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_packet::{Headers, Side};
+
+    fn label(leaf: u32) -> Label {
+        let mut label = Label::new(Side::Lan, &Headers::EMPTY);
+        (label.leaf, label.flow) = (leaf, Flow { index: 0, generation: 0 });
+        label
+    }
+
+    /// Whatever edits come while it waits, a frame is behind from the first one on, and those that
+    /// came since never are.
+    #[test]
+    fn a_frame_that_waits_through_two_hundred_edits_stays_behind() {
+        let mut order = Order::new(1);
+        let flow = label(1).flow;
+        let oldest = order.came(&label(1));
+        for edit in 0..200 {
+            order.has_new_rules();
+            let to = label(2 + edit);
+            assert_eq!(order.obeys(&to), edit == 0, "edit {edit}");
+            let leaf = order.leaf(&to);
+            assert_eq!(leaf, 2, "edit {edit}");
+            let sign = order.came(&label(leaf));
+            assert!(order.is_left_behind(flow, oldest), "after {edit} edits");
+            assert!(!order.is_left_behind(flow, sign), "after {edit} edits");
+            if edit % 2 == 1 {
+                order.left(flow, || sign);
+            }
+        }
+        order.left(flow, || oldest);
+        assert!(!order.has_parted());
+        // it obeys again; all that wait are behind then
+        assert!(order.obeys(&label(9)));
+        assert!(order.is_left_behind(flow, !oldest));
+        assert!(!order.is_left_behind(flow, order.flows[0].sign()));
+        (0..100).for_each(|_| order.left(flow, || !oldest));
+        assert!(!order.has_parted());
+        assert_eq!(order.leaf(&label(3)), 3, "nothing waits");
+    }
+
+    /// The leaf that it went to may be gone since.
+    #[test]
+    fn a_connection_of_which_only_old_frames_wait_goes_wherever_it_is_told() {
+        let mut order = Order::new(1);
+        let sign = order.came(&label(1));
+        order.has_new_rules();
+        assert!(order.obeys(&label(2)) && order.obeys(&label(3)));
+        assert!(order.is_left_behind(label(1).flow, sign));
+        order.came(&label(3));
+        assert!(!order.obeys(&label(4)));
+    }
+
+    #[test]
+    fn a_connection_obeys_once_for_each_edit_of_the_rules() {
+        let mut order = Order::new(1);
+        let sign = order.came(&label(1));
+        assert!(!order.obeys(&label(2)), "no edit");
+        order.has_new_rules();
+        assert!(order.obeys(&label(2)));
+        order.came(&label(2));
+        order.left(label(1).flow, || sign);
+        assert!(!order.has_parted());
+        assert!(!order.obeys(&label(3)), "rules may differ from frame to frame");
     }
 }

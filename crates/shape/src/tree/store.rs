@@ -48,12 +48,14 @@ pub(crate) struct Link {
     pub(crate) len: u16,
     /// Where its network header begins.
     net_at: u8,
-    /// Bits: it understands marks; it is to be marked.
+    /// Bits: it understands marks; it is to be marked; the sign of its connection.
     flags: u8,
 }
 
 const CAN_MARK: u8 = 1;
 const MARK: u8 = 2;
+/// What order.rs tells frames of one connection apart by.
+const SIGN: u8 = 4;
 
 impl Link {
     /// What the frame costs.
@@ -153,16 +155,26 @@ impl Store {
         self.places[at as usize].0.as_mut().map(|(_, label)| label)
     }
 
-    /// Shows the labels of a chain's frames, and how many bytes each frame has.
-    pub(crate) fn each(&mut self, chain: &Chain, mut show: impl FnMut(&mut Label, usize)) {
+    /// Shows the labels of a chain's frames, how many bytes each has, and its sign.
+    pub(crate) fn each(&mut self, chain: &Chain, mut show: impl FnMut(&mut Label, usize, bool)) {
         let mut at = chain.first;
         for _ in 0..chain.frames {
-            let Some(&Link { next, len, .. }) = self.links.get(at as usize) else { return };
+            let Some(&Link { next, len, flags, .. }) = self.links.get(at as usize) else { return };
             if let Some(label) = self.label(at) {
-                show(label, usize::from(len));
+                show(label, usize::from(len), flags & SIGN != 0);
             }
             at = next;
         }
+    }
+
+    /// The sign that a frame has from its connection.
+    pub(crate) fn sign(&self, at: u32) -> bool {
+        self.links[at as usize].flags & SIGN != 0
+    }
+
+    #[cold]
+    pub(crate) fn set_sign(&mut self, at: u32) {
+        self.links[at as usize].flags |= SIGN;
     }
 
     /// A frame is to be marked.
@@ -227,6 +239,12 @@ impl Chain {
     pub(crate) fn discount(&mut self, bytes: u16) {
         self.frames -= 1;
         self.bytes = self.bytes.saturating_sub(u32::from(bytes));
+    }
+
+    /// As many frames less as there are in `other`.
+    pub(crate) fn lessen(&mut self, other: &Chain) {
+        self.frames -= other.frames;
+        self.bytes = self.bytes.saturating_sub(other.bytes);
     }
 
     pub(crate) const fn frames(&self) -> u32 {

@@ -5,7 +5,7 @@ use weir_packet::Label;
 use weir_units::Instant;
 
 use super::{Crowd, Kept, Queues};
-use crate::tree::node::{Kind, Node};
+use crate::tree::node::{Kind, NONE, Node};
 use crate::tree::ring::Place;
 use crate::tree::store::{Chain, Link};
 
@@ -28,6 +28,23 @@ impl Queues {
         }
         self.crowds[number as usize] = Crowd::default();
         node.kind = Kind::Plain;
+    }
+
+    /// Empties the queue of a connection, which leaves its leaf; what waited in it. The leaf stays
+    /// a child of its parent until its turn comes.
+    pub(crate) fn emptied(&mut self, id: u32, nodes: &mut [Node]) -> Option<(u32, Chain)> {
+        let queue = self.queues.get(id).filter(|queue| !queue.chain.is_empty())?;
+        let (leaf, host, bytes) = (queue.leaf, queue.turns_of(), queue.chain.bytes());
+        let crowd = &mut self.crowds[leaf as usize];
+        match host {
+            NONE => crowd.fattest.notice(id, 0),
+            host => self.hosts.notice(host, crowd, (id, 0), -i64::from(bytes)),
+        }
+        self.detach(id);
+        let chain = std::mem::take(&mut self.queues[id].chain);
+        nodes[leaf as usize].chain.lessen(&chain);
+        self.settle(id, leaf);
+        Some((leaf, chain))
     }
 
     /// A queue of this leaf that is in any list.
