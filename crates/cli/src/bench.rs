@@ -4,6 +4,7 @@
 
 mod classify;
 mod condition;
+mod edit;
 mod enforce;
 mod lab;
 mod police;
@@ -45,6 +46,8 @@ enum What {
     Share(share::Args),
     /// Holding a link to its shares: the whole engine, beside the same classes with queues
     Enforce(enforce::Args),
+    /// Another policy while frames wait: how long the packet thread stands still for it
+    Edit(edit::Args),
     /// Reading and checking a policy with its table of subscribers
     Policy(policy::Args),
     /// The laboratory: how much faster than life, and frames a second
@@ -60,6 +63,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         What::Police(args) => police::run(args),
         What::Share(args) => share::run(args),
         What::Enforce(args) => enforce::run(args),
+        What::Edit(args) => edit::run(args),
         What::Policy(args) => policy::run(args),
         What::Lab(args) => lab::run(args),
     }

@@ -173,13 +173,15 @@ impl Engine {
 
     /// Puts a policy into effect between two frames. The new rules and rates hold when the first
     /// call returns; frames that wait stay in their order, those of classes that are gone go to the
-    /// link's default leaf. A connection that the new rules send elsewhere goes there at once; what
-    /// waits of it is dropped when its next frame comes, as [`weir_packet::Reason::Stale`].
+    /// link's default leaf, where they are few. A connection that the new rules send elsewhere goes
+    /// there at once; what waits of it is dropped when its next frame comes, as
+    /// [`weir_packet::Reason::Stale`].
     ///
     /// The first call writes the nodes that differ, sorts the children of their parents anew and
-    /// moves the frames of leaves that are gone; each call closes the books of 4 096 of these. Call
-    /// again until it returns `true`. What was replaced stays in `change`, to be freed off the
-    /// packet thread.
+    /// moves up to 64 frames of leaves that are gone, for each port; a leaf with more than is left
+    /// of these loses all. Each call drops up to 64 of what has to go for each port, and closes the
+    /// books of 4 096 leaves. Call again until it returns `true`. What was replaced stays in
+    /// `change`, to be freed off the packet thread.
     #[must_use = "call again until it is done"]
     pub fn apply(&mut self, now: Instant, change: &mut Change) -> bool {
         if let Some(index) = change.index.take() {
@@ -195,19 +197,32 @@ impl Engine {
             self.policer.apply(now, &mut change.treatments);
             self.edit_enforcers(change);
             self.edit_trees(now, change);
-            // they are in the books of the leaf that they came to, while it has any
-            for side in [Side::Lan, Side::Wan] {
-                self.drop_left_behind(side, usize::MAX);
-            }
             for &(from, to) in &change.parted {
                 // it may be the queue of its children now
+                let ledger = &mut self.ledger;
                 for tree in &mut self.trees {
-                    tree.relabel(from, |label, _| if label.leaf == from { to } else { label.leaf });
+                    tree.relabel(from, |label, bytes| {
+                        if label.leaf != from {
+                            return label.leaf;
+                        }
+                        ledger.moved(label.side, from, to, bytes);
+                        to
+                    });
                 }
-                self.ledger.fold(from, to);
             }
             std::mem::swap(&mut self.layout, &mut change.layout);
         }
+        // they are in the books of the leaf that they came to, while it has any
+        for side in [Side::Lan, Side::Wan] {
+            self.drop_left_behind(side, BURST_FRAMES);
+        }
+        if self.trees.iter().any(Tree::has_left_behind) {
+            return false;
+        }
+        for &(from, to) in &change.parted {
+            self.ledger.fold(from, to);
+        }
+        change.parted.clear();
         self.close_gone(change)
     }
 
@@ -217,10 +232,7 @@ impl Engine {
         for ((tree, edit), enforcer) in self.trees.iter_mut().zip(&mut edits).zip(&self.enforcers) {
             let heir = |leaf| enforcer.queue_of(change.successor(leaf).unwrap_or(change.rest));
             tree.apply(now, edit, heir, |from, label, bytes| {
-                // the books of a leaf that has children now go to its heir as a whole
-                if change.successor(from) != Some(label.leaf) {
-                    ledger.moved(label.side, from, label.leaf, bytes);
-                }
+                ledger.moved(label.side, from, label.leaf, bytes);
             });
         }
         // with all that was replaced

@@ -133,11 +133,11 @@ struct World {
 
 impl World {
     fn new(choice: &[u8]) -> World {
-        let config = Config { queue_frames: 40, flows: 256, seed: 7, watch: true };
+        let config = Config { queue_frames: 120, flows: 256, seed: 7, watch: true };
         let mut planner = Planner::of(&config);
         let plan = plan(choice);
         let first = planner.prepare(&plan).expect("fits");
-        let engine = Engine::new(config, Pool::new(100, 2_048), first, Instant::ZERO);
+        let engine = Engine::new(config, Pool::new(260, 2_048), first, Instant::ZERO);
         let (into, out) = ([0; 2], [0; 2]);
         let now = Instant::ZERO;
         let (last, numbers) = (Default::default(), [[u32::MAX - 900; 2]; 4]);

@@ -214,3 +214,36 @@ fn what_was_left_behind_is_dropped_also_if_another_class_has_its_place() {
         assert_eq!(world.last, 21, "in {queue}");
     }
 }
+
+/// A class that goes with more frames than can be moved at once loses them, some at each call; they
+/// stay in its books until all have gone, and none leaves behind a newer one.
+#[test]
+fn a_class_that_goes_with_many_frames_loses_them_some_at_a_time() {
+    for queue in QUEUES {
+        let words = format!("ceil = \"100kbit\"\nlimit = \"3000 frames\"\n{queue}");
+        let other = class("/other", "", "tcp");
+        let mut world = World::new(&(class("/wide", &words, "udp") + &other));
+        (0..2_000).for_each(|_| world.send());
+        world.plan = plan(&other);
+        let mut change = world.planner.prepare(&world.plan).expect("fits");
+        let (mut calls, mut free) = (0, world.engine.pool().free());
+        loop {
+            let is_done = world.engine.apply(world.now, &mut change);
+            let now_free = world.engine.pool().free();
+            // frames come all the while
+            assert!(now_free <= free + 2 * 64, "{} at once in {queue}", now_free - free);
+            calls += 1;
+            if is_done {
+                break;
+            }
+            world.send();
+            world.now += Span::from_us(100);
+            world.transmit();
+            free = world.engine.pool().free();
+        }
+        assert!(calls > 10, "{calls} calls in {queue}");
+        world.drain();
+        assert!(world.stale() >= 1_900, "{} in {queue}", world.stale());
+        assert!(world.last + 2 >= world.next, "{} of {} in {queue}", world.last, world.next);
+    }
+}

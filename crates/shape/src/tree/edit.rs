@@ -18,6 +18,9 @@ use super::spec::{NodeSpec, Spec};
 use super::{LINK, Tree};
 use crate::Link;
 
+/// Frames of leaves that are gone that one edit moves to others at most.
+const MOVES: u32 = 64;
+
 /// What makes one tree of another.
 #[derive(Debug, Default)]
 pub struct Edit {
@@ -209,7 +212,9 @@ fn ceilings(spec: &Spec) -> BTreeMap<u32, Option<Rate>> {
 
 impl Tree {
     /// Puts an edit into effect. `successor` says which leaf takes the frames of a leaf that is
-    /// gone; `moved` is told of each of these frames, with the label that it has from now on.
+    /// gone; `moved` is told of each of these frames, with the label that it has from now on. Of
+    /// leaves with more than can be moved at once all have to go: they come back from
+    /// [`Tree::take_left_behind`] with the label that they had.
     ///
     /// What was replaced stays in `edit`, to be freed elsewhere. Nothing is allocated here.
     pub fn apply(
@@ -217,7 +222,7 @@ impl Tree {
         now: Instant,
         edit: &mut Edit,
         successor: impl Fn(u32) -> u32,
-        mut moved: impl FnMut(u32, &Label, usize),
+        moved: impl FnMut(u32, &Label, usize),
     ) {
         self.line_waits(now);
         self.line.set_rate(edit.rate, now);
@@ -251,18 +256,7 @@ impl Tree {
         for (told, ceiling) in &mut edit.changed {
             self.write(now, told, ceiling.take());
         }
-        for &number in &edit.removed {
-            let chain = std::mem::take(&mut self.nodes[number as usize].chain);
-            let chain = self.without_left_behind(chain);
-            let to = successor(number);
-            let heir = &mut self.nodes[to as usize];
-            let dropped = self.queues.fill(now, to, heir, &self.cares, chain, |label, bytes| {
-                label.leaf = to;
-                self.order.moved(label);
-                moved(number, label, bytes);
-            });
-            self.waiting -= dropped;
-        }
+        self.move_frames(now, &edit.removed, &successor, moved);
         let nodes = &self.nodes;
         self.clocks.timer.retain(|entry| nodes.get(entry.node as usize).is_some_and(Node::is_held));
         for parent in &mut edit.parents {
@@ -277,6 +271,34 @@ impl Tree {
         for &number in &edit.removed {
             // an heir that had nothing has something now
             self.wake_anew(now, successor(number));
+        }
+    }
+
+    /// What waits in leaves that are gone waits in others now; where it is too much it goes.
+    fn move_frames(
+        &mut self,
+        now: Instant,
+        removed: &[u32],
+        successor: &impl Fn(u32) -> u32,
+        mut moved: impl FnMut(u32, &Label, usize),
+    ) {
+        let mut room = MOVES;
+        for &number in removed {
+            let chain = std::mem::take(&mut self.nodes[number as usize].chain);
+            let Some(left) = room.checked_sub(chain.frames()) else {
+                self.leave_behind(chain);
+                continue;
+            };
+            room = left;
+            let chain = self.without_left_behind(chain);
+            let to = successor(number);
+            let heir = &mut self.nodes[to as usize];
+            let dropped = self.queues.fill(now, to, heir, &self.cares, chain, |label, bytes| {
+                label.leaf = to;
+                self.order.moved(label);
+                moved(number, label, bytes);
+            });
+            self.waiting -= dropped;
         }
     }
 

@@ -1,6 +1,7 @@
 //! A connection that obeys other rules leaves behind what waits of it: newer frames wait elsewhere
 //! now, and would arrive before. Where it has a queue of its own, that is emptied at once; else its
-//! frames are dropped when they are next in their leaf, at no cost to anyone.
+//! frames are dropped when they are next in their leaf, at no cost to anyone. The frames of a leaf
+//! that is gone are left behind as well if they are too many to be moved while packets wait.
 
 use weir_packet::Label;
 use weir_units::Instant;
@@ -40,6 +41,14 @@ impl Tree {
         self.queues.store.splice(&mut self.left_behind, chain);
         // a session that waited may have its place now
         self.wake_anew(now, leaf);
+    }
+
+    /// All frames of a leaf that is gone have to go: they are too many to be moved. Connections
+    /// that come back obey whatever rules there are.
+    pub(super) fn leave_behind(&mut self, chain: Chain) {
+        self.waiting -= chain.frames() as usize;
+        self.queues.store.splice(&mut self.left_behind, chain);
+        self.order.has_new_rules();
     }
 
     /// What waits in a leaf that is gone, without frames that are to be dropped.

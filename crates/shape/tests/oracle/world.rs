@@ -118,7 +118,8 @@ impl World {
         world
     }
 
-    /// Makes another tree of this one; frames of leaves that are gone go to the first leaf.
+    /// Makes another tree of this one; frames of leaves that are gone go to the first leaf, or
+    /// come back where they are many.
     pub(crate) fn change(&mut self, case: &Case) {
         let spec = case.spec();
         let first = spec.nodes.iter().find(|n| n.is_leaf).expect("a leaf").number;
@@ -139,8 +140,15 @@ impl World {
                 waiting[new] = (waiting[new].0 + 1, waiting[new].1 + cost);
             },
         );
+        let mut left_behind = 0;
+        while let Some(left) = self.tree.take_left_behind() {
+            let old = &mut waiting[left.label.leaf as usize];
+            *old = (old.0 - 1, old.1 - link.cost(left.frame.len(), 0).get());
+            self.pool.give(left.frame);
+            left_behind += 1;
+        }
         let after: usize = waiting.iter().map(|w| w.0 as usize).sum();
-        assert_eq!((before, before), (self.tree.len(), after));
+        assert_eq!((before, after), (self.tree.len() + left_behind, self.tree.len()));
         self.becomes(case, spec);
     }
 
