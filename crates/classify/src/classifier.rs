@@ -235,6 +235,7 @@ impl Classifier {
         let owner = Some(who.owner(hosts.each().by));
         match hosts.find(self.seed, who) {
             Some(leaf) => (Some(leaf), owner),
+            None if facts.side == Side::Wan && hosts.each().by.is_of_lan() => overflow,
             None if hosts.has_room() => (None, owner),
             None => overflow,
         }
@@ -381,7 +382,7 @@ impl Classifier {
     #[inline]
     fn is_owner(&mut self, each: u32, leaf: u32, facts: &Facts, now: Instant) -> bool {
         let Some(hosts) = self.index.hosts.get_mut(each as usize) else { return false };
-        Who::of(hosts.each().by, facts).is_some_and(|who| hosts.touch(leaf, who, now))
+        Who::of(hosts.each().by, facts).is_some_and(|who| hosts.touch(leaf, who, facts.side, now))
     }
 
     /// The leaf that a goal means for a frame, made if need be, and which `each` it is of.
@@ -404,8 +405,12 @@ impl Classifier {
             return (overflow, NO_EACH);
         }
         if let Some(leaf) = hosts.find(self.seed, who) {
-            hosts.touch(leaf, who, now);
+            hosts.touch(leaf, who, facts.side, now);
             return (leaf, each);
+        }
+        if facts.side == Side::Wan && by.is_of_lan() {
+            // anyone outside can send to addresses that nobody has
+            return (overflow, each);
         }
         let Some(leaf) = hosts.make(self.seed, who, now) else {
             self.counters.hosts_overflowed += 1;

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use weir_packet::Net;
+use weir_packet::{Net, Side};
 use weir_units::limits::{CLASSES, EACH_ASKERS};
 use weir_units::{Instant, Prefix};
 
@@ -219,13 +219,16 @@ impl Hosts {
         self.askers.iter().map(|who| who.owner(self.each.by))
     }
 
-    /// Whether a leaf stands for this host; if so, the host is seen.
+    /// Whether a leaf stands for this host; if so, the host is seen. One of the LAN is seen when it
+    /// sends, and not when anyone outside sends to it.
     #[inline]
-    pub(crate) fn touch(&mut self, leaf: u32, who: Who, now: Instant) -> bool {
+    pub(crate) fn touch(&mut self, leaf: u32, who: Who, side: Side, now: Instant) -> bool {
         let slot = leaf.wrapping_sub(self.each.first_leaf) as usize;
         match self.slots.get_mut(slot) {
             Some(slot) if slot.taken && slot.who == who => {
-                slot.seen = now;
+                if side == Side::Lan || !self.each.by.is_of_lan() {
+                    slot.seen = now;
+                }
                 true
             }
             _ => false,
@@ -373,9 +376,9 @@ mod tests {
                 let is_full = !model.contains_key(&bits) && model.len() == count as usize;
                 prop_assert_eq!(leaf.is_none(), is_full);
                 if let Some(leaf) = leaf {
-                    prop_assert!(hosts.touch(leaf, who, now));
+                    prop_assert!(hosts.touch(leaf, who, Side::Lan, now));
                     let of_v4 = Who { bits, v4: true };
-                    prop_assert!(!hosts.touch(leaf, of_v4, now));
+                    prop_assert!(!hosts.touch(leaf, of_v4, Side::Lan, now));
                     model.insert(bits, leaf);
                 }
                 for _ in 0..8 {

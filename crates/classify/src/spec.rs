@@ -95,6 +95,13 @@ pub enum By {
     Vlan,
 }
 
+impl By {
+    /// Whether it names someone on the LAN side.
+    pub(crate) const fn is_of_lan(self) -> bool {
+        matches!(self, By::LanHost | By::LanPrefix { .. } | By::LanMac)
+    }
+}
+
 /// What must be so for a rule to match; what is empty or `None` does not matter. Addresses are
 /// those of IP packets: ARP is matched by `net` or `ethertype`. Ranges include both ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

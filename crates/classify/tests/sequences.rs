@@ -209,6 +209,32 @@ fn a_leaf_is_reused_when_its_host_is_silent_and_its_queue_empty() {
     assert_eq!(events[2], Event::Aged { class: 0, leaf: 100, owner });
 }
 
+/// Anyone outside can send to addresses that nobody has, and go on sending to one that is gone.
+#[test]
+fn strangers_make_no_leaf_for_a_host_and_keep_none() {
+    let mut classifier = of_each(By::LanHost);
+    let far = SocketAddr::from(([192, 0, 2, 1], 53));
+    let to = |host: u8| Build::udp(far, SocketAddr::from(([10, 0, 0, host], 1)));
+    for host in 10..20 {
+        assert_eq!(down(&mut classifier, NOW, &to(host)).leaf, 7, "with all others");
+    }
+    assert_eq!(up(&mut classifier, NOW, &udp(10, 1)).leaf, 100);
+    assert_eq!(down(&mut classifier, NOW, &to(10)).leaf, 100, "it has its leaf now");
+    for ms in (0..2_000).step_by(100) {
+        let now = NOW + Span::from_ms(ms);
+        down(&mut classifier, now, &to(10));
+        classifier.age(now, |_| true);
+    }
+    assert_eq!(classifier.owner(100), None, "it has been silent for a second");
+    // who is meant on the other side makes leaves from there
+    let mut of_far = of_each(By::WanHost);
+    assert_eq!(down(&mut of_far, NOW, &to(1)).leaf, 100);
+}
+
+fn of_each(by: By) -> Classifier {
+    classifier(&each(100, 2, by), 64)
+}
+
 #[test]
 fn a_place_lost_within_a_burst_is_not_mistaken() {
     let mut classifier = classifier(&Spec::default(), 8);
