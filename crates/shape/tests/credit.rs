@@ -247,3 +247,31 @@ fn the_old_parent_of_a_node_that_moved_keeps_its_share() {
     world.steps(1_000);
     assert!((world.share(11) - 0.5).abs() < 0.01, "{:.3}", world.share(11));
 }
+
+/// Whose children are edited keeps its place among its siblings, as they do.
+#[test]
+fn edits_below_a_node_change_no_order_above_it() {
+    let inner = |number, weight| NodeSpec { weight, ..NodeSpec::new(number, 0, false) };
+    let mut nodes = vec![leaf(1, 0, 5), inner(2, 7), inner(3, 2)];
+    nodes.extend((10..13).map(|number| leaf(number, 2, 1)));
+    nodes.extend((20..23).map(|number| leaf(number, 3, 1)));
+    let all = [1, 10, 11, 12, 20, 21, 22];
+    let mut alone = World::new(spec(mbit(100), nodes), all);
+    alone.steps(4_000);
+    let mut edited = World::new(alone.spec.clone(), all);
+    for _ in 0..1_000 {
+        edited.steps(4);
+        // a silent leaf comes or goes in each branch
+        for (number, parent) in [(30, 2), (31, 3)] {
+            edited.edit(|spec| {
+                let before = spec.nodes.len();
+                spec.nodes.retain(|node| node.number != number);
+                if spec.nodes.len() == before {
+                    spec.nodes.push(leaf(number, parent, 1));
+                }
+            });
+        }
+    }
+    let branches = |order: &[u32]| order.iter().map(|leaf| leaf / 10).collect::<Vec<u32>>();
+    assert_eq!(branches(&alone.order), branches(&edited.order));
+}

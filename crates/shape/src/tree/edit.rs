@@ -72,7 +72,7 @@ impl Edit {
             let same_kind = after.get(number).is_some_and(|n| n.is_leaf == told.is_leaf);
             if !same_kind {
                 edit.removed.push(*number);
-                touched.ways.insert(told.parent);
+                touched.parents.insert(told.parent);
             }
         }
         for (number, told) in &after {
@@ -102,24 +102,19 @@ impl Edit {
     /// The parents that sort their children anew: those touched.
     fn parents(&mut self, new: &Spec, nodes: &BTreeMap<u32, &NodeSpec>, touched: &Touched) {
         let mut depths: BTreeMap<u32, usize> = BTreeMap::new();
-        for &number in touched.ways.iter().chain(&touched.parents) {
+        for &number in &touched.parents {
             if nodes.get(&number).is_some_and(|node| node.is_leaf) {
                 // it was a parent
                 continue;
             }
-            let mut way = vec![number];
-            while let Some(node) = way.last().and_then(|n| nodes.get(n)) {
-                way.push(node.parent);
+            let (mut last, mut depth) = (number, 0);
+            while let Some(node) = nodes.get(&last) {
+                (last, depth) = (node.parent, depth + 1);
             }
             // one that is gone has nothing above it, and is none
-            if way.last() != Some(&LINK) {
-                continue;
+            if last == LINK {
+                depths.insert(number, depth);
             }
-            if !touched.ways.contains(&number) {
-                depths.insert(number, way.len() - 1);
-                continue;
-            }
-            way.iter().rev().enumerate().for_each(|(depth, n)| _ = depths.insert(*n, depth));
         }
         let mut order: Vec<(usize, u32)> =
             depths.into_iter().map(|(n, depth)| (depth, n)).collect();
@@ -160,26 +155,25 @@ impl Edit {
     }
 }
 
-/// Parents whose children are sorted anew.
+/// Parents whose children are sorted anew. Those above them only learn whether they have something
+/// to send.
 #[derive(Default)]
 struct Touched {
     parents: BTreeSet<u32>,
-    /// Those that get or lose children: all above them may have nothing more to send, or something.
-    ways: BTreeSet<u32>,
 }
 
 impl Touched {
     /// A node is told something else, or is new.
     fn note(&mut self, was: Option<&NodeSpec>, told: &NodeSpec) {
         let Some(was) = was.filter(|was| was.is_leaf == told.is_leaf) else {
-            self.ways.insert(told.parent);
+            self.parents.insert(told.parent);
             if !told.is_leaf {
-                self.ways.insert(told.number);
+                self.parents.insert(told.number);
             }
             return;
         };
         if was.parent != told.parent {
-            self.ways.extend([was.parent, told.parent]);
+            self.parents.extend([was.parent, told.parent]);
         }
         if (was.weight, was.priority, was.rate) != (told.weight, told.priority, told.rate) {
             self.parents.insert(told.parent);
@@ -263,6 +257,7 @@ impl Tree {
             self.sort_anew(now, parent);
         }
         for parent in &edit.parents {
+            self.falls_silent(now, parent.number);
             parent.shares.iter().for_each(|(child, ..)| self.wake_anew(now, *child));
         }
         for (told, _) in &edit.changed {
@@ -306,6 +301,18 @@ impl Tree {
     fn unlist(&mut self, now: Instant, number: u32) -> u32 {
         let interior = &mut self.interiors[number as usize];
         interior.unlist(now, &mut self.nodes, &mut self.clocks.dues)
+    }
+
+    /// A node may have nothing more to send because of an edit, and so may those above it.
+    fn falls_silent(&mut self, now: Instant, mut number: u32) {
+        while self.nodes[number as usize].share.flags.has(Flags::ACTIVE)
+            && !self.has_something(number)
+        {
+            let parent = self.nodes[number as usize].parent;
+            let interior = &mut self.interiors[parent as usize];
+            interior.ends(now, number, &mut self.nodes, &mut self.clocks.dues);
+            number = parent;
+        }
     }
 
     /// A node that may have something to send because of an edit.

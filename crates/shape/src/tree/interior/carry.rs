@@ -59,6 +59,20 @@ impl Interior {
         }
     }
 
+    /// The same where the order goes on: below the child an edit took away all there was.
+    pub(crate) fn ends(&mut self, now: Instant, number: u32, nodes: &mut [Node], dues: &mut [Due]) {
+        if let Some(alone) = self.alone() {
+            self.is_joined(alone, &mut nodes[alone as usize]);
+            if let Some(owed) = &self.owed {
+                owed.is_joined(now, &mut dues[alone as usize]);
+            }
+        }
+        let node = &mut nodes[number as usize];
+        self.count -= 1;
+        self.leaves(&node.share);
+        self.sleeps(node);
+    }
+
     /// Goes on where the order before it ends.
     pub(crate) fn continues(&mut self, before: &Interior) {
         self.v = before.v;
