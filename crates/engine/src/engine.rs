@@ -7,7 +7,7 @@ use weir_classify::{Classifier, Event, Limits, Owner, Seed};
 use weir_condition::Conditioner;
 use weir_condition::police::Policer;
 use weir_packet::{Headers, Label, Pool, Side};
-use weir_shape::tree::Tree;
+use weir_shape::tree::{Edit, Tree};
 use weir_units::limits::{BURST_FRAMES, FLOWS};
 use weir_units::{Bytes, Instant, Rate};
 
@@ -158,6 +158,7 @@ impl Engine {
         engine.policer.apply(now, &mut first.treatments);
         for (tree, edit) in engine.trees.iter_mut().zip(&mut first.trees) {
             tree.apply(now, edit, |leaf| leaf, |_, _, _| {});
+            while !tree.goes_on(now, edit) {}
         }
         for (enforcer, edit) in engine.enforcers.iter_mut().zip(&mut first.enforced) {
             enforcer.apply(edit);
@@ -177,11 +178,13 @@ impl Engine {
     /// there at once; what waits of it is dropped when its next frame comes, as
     /// [`weir_packet::Reason::Stale`].
     ///
-    /// The first call writes the nodes that differ, sorts the children of their parents anew and
-    /// moves up to 64 frames of leaves that are gone, for each port; a leaf with more than is left
-    /// of these loses all. Each call drops up to 64 of what has to go for each port, and closes the
-    /// books of 4 096 leaves. Call again until it returns `true`. What was replaced stays in
-    /// `change`, to be freed off the packet thread.
+    /// The first call writes the nodes that differ, gives the children of their parents their new
+    /// places, and moves up to 64 frames of leaves that are gone, for each port; a leaf with more
+    /// than is left of these loses all. Where a node has more than 64 children, those that are new
+    /// have their places at once, and each later call looks at 32 others or empties as many queues
+    /// of leaves that are gone. Each call drops up to 64 frames of what has to go for each port,
+    /// and closes the books of 4 096 leaves. Call again until it returns `true`. What was replaced
+    /// stays in `change`, to be freed off the packet thread.
     #[must_use = "call again until it is done"]
     pub fn apply(&mut self, now: Instant, change: &mut Change) -> bool {
         if let Some(index) = change.index.take() {
@@ -211,12 +214,17 @@ impl Engine {
                 }
             }
             std::mem::swap(&mut self.layout, &mut change.layout);
+            if change.trees.iter().any(Edit::has_steps) {
+                return false;
+            }
         }
         // they are in the books of the leaf that they came to, while it has any
         for side in [Side::Lan, Side::Wan] {
             self.drop_left_behind(side, BURST_FRAMES);
         }
-        if self.trees.iter().any(Tree::has_left_behind) {
+        let trees = self.trees.iter_mut().zip(&mut change.trees);
+        let are_done = trees.fold(true, |done, (tree, edit)| tree.goes_on(now, edit) && done);
+        if !are_done || self.trees.iter().any(Tree::has_left_behind) {
             return false;
         }
         for &(from, to) in &change.parted {

@@ -31,7 +31,7 @@ use weir_units::limits::BURST_FRAMES;
 use weir_units::{Bytes, Instant, Pace, Rate, Span};
 
 use crate::Link;
-use clocks::Clocks;
+use clocks::{Clocks, is_valid};
 use interior::Interior;
 use node::{Flags, Kind, NONE, Node};
 use order::Order;
@@ -473,17 +473,20 @@ impl Tree {
         if let Some(at) = self.let_go_at().filter(|&at| at <= now) {
             self.line_waits(at);
         }
-        while let Some(number) = self.clocks.let_go(now) {
-            let node = &mut self.nodes[number as usize];
-            let was_held = node.is_held();
+        while let Some(entry) = self.clocks.let_go(now) {
+            let node = &mut self.nodes[entry.node as usize];
+            if !is_valid(&self.clocks.ceilings, entry, node) {
+                continue;
+            }
             node.share.flags.clear(Flags::HELD);
             // an edit may have taken away everything that waited for this moment
-            if was_held && self.has_something(number) {
-                self.wake(now, number);
+            if self.has_something(entry.node) {
+                self.wake(now, entry.node);
             }
         }
         while let Some(leaf) = self.queues.let_go(now) {
-            self.wake(now, leaf);
+            // of a leaf that is gone what waits has to go
+            self.wake_anew(now, leaf);
         }
     }
 

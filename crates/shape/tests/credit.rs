@@ -84,6 +84,9 @@ impl World {
         change(&mut new);
         let mut edit = Edit::between(&self.spec, &new);
         self.tree.apply(self.now, &mut edit, |_| 1, |_, _, _| {});
+        while !self.tree.goes_on(self.now, &mut edit) {
+            self.steps(1);
+        }
         self.spec = new;
     }
 

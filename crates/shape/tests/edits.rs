@@ -80,6 +80,8 @@ fn care(draw: &mut Draw) -> Care {
 struct World {
     tree: Tree,
     spec: Spec,
+    /// Children of a node that are sorted at once.
+    at_once: usize,
     pool: Pool,
     now: Instant,
     /// Connection and number of the frame in each buffer.
@@ -91,13 +93,16 @@ struct World {
 }
 
 impl World {
-    fn new(spec: Spec) -> World {
+    fn new(draw: &mut Draw) -> World {
+        let spec = spec(draw);
+        let at_once = [0, 1, 2, 3, 8, 1_000][usize::from(draw.small(6))];
         let mut tree = Tree::new(BUFFERS, BUFFERS, FLOWS, Instant::ZERO);
-        let mut edit = Edit::between(&Spec::default(), &spec);
+        let mut edit = Edit::in_steps(&Spec::default(), &spec, at_once);
         tree.apply(Instant::ZERO, &mut edit, |leaf| leaf, |_, _, _| {});
         World {
             tree,
             spec,
+            at_once,
             pool: Pool::new(BUFFERS, 1_514),
             now: Instant::ZERO,
             inside: vec![(0, 0); BUFFERS],
@@ -175,9 +180,10 @@ impl World {
         left
     }
 
-    fn change(&mut self, spec: Spec) {
+    /// An edit may be made in steps, with traffic between them.
+    fn change(&mut self, spec: Spec, draw: &mut Draw) {
         let before = self.tree.len();
-        let mut edit = Edit::between(&self.spec, &spec);
+        let mut edit = Edit::in_steps(&self.spec, &spec, self.at_once);
         self.tree.apply(self.now, &mut edit, |_| 1, |_, label, _| assert_eq!(label.leaf, 1));
         let lost = self.counts[2];
         self.drop_left_behind();
@@ -188,6 +194,18 @@ impl World {
             self.tree.has_new_rules();
         }
         self.spec = spec;
+        let mut calls = 0;
+        while !self.tree.goes_on(self.now, &mut edit) {
+            calls += 1;
+            assert!(calls < 10_000, "an edit has no end: {edit:?}");
+            for _ in 0..draw.below(3) {
+                self.push(draw);
+                self.now += Span::from_us(draw.below(400));
+                self.pop();
+            }
+            self.drop_left_behind();
+        }
+        self.drop_left_behind();
     }
 
     fn check(&self) {
@@ -213,7 +231,7 @@ proptest! {
     #[test]
     fn a_thousand_edits_under_load_lose_and_reorder_nothing(seed in any::<u64>()) {
         let mut draw = Draw(seed);
-        let mut world = World::new(spec(&mut draw));
+        let mut world = World::new(&mut draw);
         for _ in 0..1_000 {
             for _ in 0..draw.below(20) {
                 world.push(&mut draw);
@@ -224,7 +242,7 @@ proptest! {
             }
             world.check();
             let next = spec(&mut draw);
-            world.change(next);
+            world.change(next, &mut draw);
         }
         world.drain();
     }

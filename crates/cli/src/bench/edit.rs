@@ -3,6 +3,7 @@
 //! a frame waiting, and over the removal of a class in which very many wait.
 //!
 //! CPU time, not time on the wall: what another thread of this core takes is no cost of the edit.
+//! Interrupts are in it all the same; how much that may be is measured beside it.
 
 mod plans;
 
@@ -51,6 +52,8 @@ const REMOVAL: &str = "removal_us";
 const LARGEST: &str = "largest_us";
 const CALLS: &str = "calls";
 const PREPARE: &str = "prepare_ms";
+/// What the machine adds: the largest of as many pieces of work of which each is the same.
+const MACHINE: &str = "machine_us";
 
 /// Between two edits.
 const PAUSE: Span = Span::from_us(100);
@@ -71,11 +74,12 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 fn measured(args: &Args) -> Result<Figures, String> {
     let names: Vec<&'static str> = KINDS.iter().map(|kind| kind.name()).collect();
-    let names = [&names[..], &[REMOVAL, LARGEST, CALLS, PREPARE]].concat();
+    let names = [&names[..], &[REMOVAL, LARGEST, CALLS, PREPARE, MACHINE]].concat();
     let mut figures = Figures::new(&names);
     let mut bench = Bench::new(args)?;
     for _ in 0..args.rounds {
         let (mut most, mut all, mut calls, mut prepare) = ([0.0_f64; KINDS.len()], 0.0, 0.0, 0.0);
+        let mut in_all = 0.0;
         for edit in 0..args.edits as usize {
             let at = edit % KINDS.len();
             bench.now += PAUSE;
@@ -84,6 +88,7 @@ fn measured(args: &Args) -> Result<Figures, String> {
             let took = bench.apply()?;
             most[at] = most[at].max(took.largest);
             calls = took.calls.max(calls);
+            in_all += took.calls;
             prepare = took.prepare.max(prepare);
         }
         for (kind, most) in KINDS.iter().zip(most) {
@@ -97,6 +102,7 @@ fn measured(args: &Args) -> Result<Figures, String> {
         figures.add(LARGEST, took.largest.max(all));
         figures.add(CALLS, took.calls.max(calls));
         figures.add(PREPARE, prepare);
+        figures.add(MACHINE, disturbance(in_all + took.calls));
         bench.drain();
         bench.plans.add_bulk();
         bench.apply()?;
@@ -202,6 +208,20 @@ impl Bench {
             }
         }
     }
+}
+
+/// Microseconds that the longest of so many equal pieces of work took more than the shortest:
+/// interrupts count as the thread's CPU time.
+fn disturbance(pieces: f64) -> f64 {
+    let (mut least, mut most, mut done) = (f64::MAX, 0.0_f64, 0.0);
+    while done < pieces {
+        let before = cpu();
+        (0..10_000_u32).for_each(|step| _ = std::hint::black_box(step));
+        let took = since(before);
+        (least, most) = (took.min(least), took.max(most));
+        done += 1.0;
+    }
+    most - least
 }
 
 /// What this thread has had of a core, in nanoseconds.

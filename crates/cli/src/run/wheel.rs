@@ -201,7 +201,8 @@ impl Wheel {
 
     /// Sleeps until a frame comes, one may leave, or control calls. Returns when it meant to wake.
     fn sleep(&mut self, now: Instant) -> Instant {
-        let mut until = now + SLEEP;
+        // a change of the policy goes on with each turn
+        let mut until = if self.state.change.is_some() { now } else { now + SLEEP };
         if let Some(at) = self.engine.next_wakeup() {
             until = until.min(at);
         }

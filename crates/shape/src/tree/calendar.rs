@@ -28,6 +28,8 @@ pub(crate) struct Calendar {
     place: u8,
     /// 0 goes first.
     pub(crate) priority: u8,
+    /// It is of before an edit: who is noted here is noted elsewhere from now on.
+    pub(crate) is_closing: bool,
     /// Which kind, as children name it.
     pub(crate) kind: u16,
     /// Virtual time that a full frame takes.
@@ -49,10 +51,16 @@ impl Calendar {
             shift,
             place: 0,
             priority,
+            is_closing: false,
             kind,
             frame,
             days,
         }
+    }
+
+    /// The place of one of before an edit.
+    pub(crate) fn closing() -> Calendar {
+        Calendar { is_closing: true, ..Calendar::new(0, 0, 0) }
     }
 
     /// Notes a child on the day of its start.

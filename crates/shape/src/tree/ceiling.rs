@@ -84,6 +84,11 @@ impl Clock {
         Clock { free_at: now, remainder: 0 }
     }
 
+    /// When it is free.
+    pub(crate) const fn free_at(&self) -> Instant {
+        self.free_at
+    }
+
     /// When the next frame may go, if that is not now.
     #[inline]
     pub(crate) fn not_before(&self, now: Instant) -> Option<Instant> {

@@ -24,7 +24,7 @@ impl Clocks {
         Clocks {
             ceilings: Vec::with_capacity(numbers),
             dues: Vec::with_capacity(numbers),
-            timer: Heap::with_capacity(2 * numbers),
+            timer: Heap::default(),
         }
     }
 
@@ -66,15 +66,21 @@ impl Clocks {
         self.timer.push(Entry { key: until.ns(), node: number });
     }
 
-    /// A node that is held no longer, one after the other.
+    /// Who is held no longer, one after the other.
     #[inline]
-    pub(crate) fn let_go(&mut self, now: Instant) -> Option<u32> {
+    pub(crate) fn let_go(&mut self, now: Instant) -> Option<Entry> {
         self.timer.first().filter(|first| first.key <= now.ns())?;
-        self.timer.pop().map(|first| first.node)
+        self.timer.pop()
     }
 
     /// When somebody is let go, if anyone is held.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.timer.first().map(|first| Instant::from_ns(first.key))
     }
+}
+
+/// Whether a node waits for the moment that this entry names: an edit may have given it another.
+pub(crate) fn is_valid(ceilings: &[(Ceiling, Clock)], entry: Entry, node: &Node) -> bool {
+    let clock = &ceilings[entry.node as usize].1;
+    node.share.flags.has(Flags::HELD) && clock.free_at().ns() == entry.key
 }

@@ -1,31 +1,38 @@
 //! From one tree to another while frames wait: made off the packet thread by comparing two specs,
-//! put into effect between two frames. Only nodes that differ are written, and only parents whose
-//! children differ sort these anew, all with the credit that they have (interior/carry.rs).
+//! put into effect between two frames (effect.rs). Only nodes that differ are written, and only
+//! parents whose children differ sort these anew, all with the credit that they have
+//! (interior/carry.rs); where they are very many, some at a time (interior/steps.rs).
+
+mod effect;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_packet::Label;
-use weir_units::{Bytes, Instant, Rate};
+use weir_units::{Bytes, Rate};
 
-use super::ceiling::{self, Ceiling, Clock};
+use super::LINK;
+use super::calendar::Calendar;
+use super::ceiling::{self, Ceiling};
 use super::clocks::Clocks;
+use super::heap::Heap;
 use super::interior::Interior;
 use super::kinds::{Child, sorted};
-use super::node::{Flags, Kind, NONE, Node, Share};
-use super::owed::Due;
+use super::node::{NONE, Node, Share};
+use super::owed::{Due, Owed};
 use super::queues::{self, Kept};
 use super::spec::{NodeSpec, Spec};
-use super::{LINK, Tree};
 use crate::Link;
 
-/// Frames of leaves that are gone that one edit moves to others at most.
-const MOVES: u32 = 64;
+/// Children of one node that are sorted at once; of more, each call sorts half as many. Nodes that
+/// nobody has looked at for long take the processor a tenth of a microsecond and more each.
+const AT_ONCE: usize = 64;
 
 /// What makes one tree of another.
 #[derive(Debug, Default)]
 pub struct Edit {
     rate: Rate,
     link: Link,
+    /// Children that one call gives new places at most, and queues that it empties.
+    at_most: usize,
     /// Tables that are large enough, where the old ones are not.
     tables: Option<Tables>,
     /// How the frames of leaves wait.
@@ -37,6 +44,14 @@ pub struct Edit {
     changed: Vec<(NodeSpec, Option<Ceiling>)>,
     /// Parents with their children, the deepest first.
     parents: Vec<Parent>,
+    /// Nodes that wait until the parents that they had have forgotten them.
+    parked: Vec<u32>,
+    /// Leaves that are gone whose frames go some at a time.
+    dying: Vec<u32>,
+    /// For the moments that nodes wait for, if these are looked at anew.
+    timer: Heap,
+    /// Some wait for no moment any more.
+    has_freed: bool,
     /// What was replaced, to be freed with the edit.
     old: Vec<Interior>,
 }
@@ -48,6 +63,22 @@ struct Parent {
     shares: Vec<(u32, Share, Due)>,
     /// The first of a chain of children, in the order in which they waited.
     waiting: u32,
+    steps: Option<Steps>,
+}
+
+/// What a parent needs that sorts its children some at a time: `shares` are those that change then.
+#[derive(Debug)]
+struct Steps {
+    /// How many of them are new here: they come first, and at once.
+    new: usize,
+    /// How many have their new share.
+    done: usize,
+    /// The calendars without those of before.
+    after: Box<[Calendar]>,
+    /// Whether anyone has a clock of his guarantee; else those of before are left in `clocks`.
+    has_clocks: bool,
+    clocks: Option<Box<Owed>>,
+    is_over: bool,
 }
 
 /// Room for all numbers.
@@ -63,11 +94,20 @@ impl Edit {
     /// What makes the tree of `new` from that of `old`; an empty spec is a tree of nothing.
     #[must_use]
     pub fn between(old: &Spec, new: &Spec) -> Edit {
+        Edit::in_steps(old, new, AT_ONCE)
+    }
+
+    /// The same, with at most so many children of a node sorted at once: where there are more, half
+    /// as many take their new places in each call of [`super::Tree::goes_on`]. The number is the
+    /// same for all edits of a tree.
+    #[must_use]
+    pub fn in_steps(old: &Spec, new: &Spec, at_once: usize) -> Edit {
         let (before, after) = (by_number(old), by_number(new));
         let (old_ceilings, ceilings) = (ceilings(old), ceilings(new));
         let mut touched = Touched::default();
         let cares = new.cares.iter().map(|&care| Kept::new(care, new.link)).collect();
-        let mut edit = Edit { rate: new.rate, link: new.link, cares, ..Edit::default() };
+        let at_most = (at_once / 2).max(1);
+        let mut edit = Edit { rate: new.rate, link: new.link, cares, at_most, ..Edit::default() };
         for (number, told) in &before {
             let same_kind = after.get(number).is_some_and(|n| n.is_leaf == told.is_leaf);
             if !same_kind {
@@ -94,13 +134,27 @@ impl Edit {
             touched.parents.insert(LINK);
         }
         edit.old.reserve(edit.removed.len());
-        edit.parents(new, &after, &touched);
+        edit.parked.reserve(edit.changed.len());
+        edit.dying.reserve(edit.removed.len());
+        edit.parents((old, new), &after, &touched, at_once);
         edit.room(old, new);
         edit
     }
 
+    /// Whether [`super::Tree::goes_on`] has something to do.
+    #[must_use]
+    pub fn has_steps(&self) -> bool {
+        self.parents.iter().any(|parent| parent.steps.is_some()) || !self.dying.is_empty()
+    }
+
     /// The parents that sort their children anew: those touched.
-    fn parents(&mut self, new: &Spec, nodes: &BTreeMap<u32, &NodeSpec>, touched: &Touched) {
+    fn parents(
+        &mut self,
+        (old, new): (&Spec, &Spec),
+        nodes: &BTreeMap<u32, &NodeSpec>,
+        touched: &Touched,
+        at_once: usize,
+    ) {
         let mut depths: BTreeMap<u32, usize> = BTreeMap::new();
         for &number in &touched.parents {
             if nodes.get(&number).is_some_and(|node| node.is_leaf) {
@@ -119,21 +173,14 @@ impl Edit {
         let mut order: Vec<(usize, u32)> =
             depths.into_iter().map(|(n, depth)| (depth, n)).collect();
         order.sort_unstable_by(|a, b| b.cmp(a));
-        let mut children: BTreeMap<u32, Vec<&NodeSpec>> = BTreeMap::new();
-        for node in &new.nodes {
-            children.entry(node.parent).or_default().push(node);
-        }
+        let (before, after) = (Families::of(old), Families::of(new));
+        let is_another = |number: &u32| self.removed.binary_search(number).is_ok();
         for (_, number) in order {
-            let rate = nodes.get(&number).map_or(new.rate, |node| node.rate);
-            let below = children.get(&number).map_or(&[][..], |list| list);
-            let told: Vec<Child> = below
-                .iter()
-                .map(|c| Child { weight: c.weight, priority: c.priority, rate: c.rate })
-                .collect();
-            let (interior, shares) = sorted(&told, rate);
-            let shares = below.iter().zip(shares).map(|(c, (share, due))| (c.number, share, due));
-            let shares = shares.collect();
-            self.parents.push(Parent { number, interior, shares, waiting: NONE });
+            let mut old = before.sorted(number, at_once);
+            let new = after.sorted(number, at_once);
+            // one that was a leaf and has children now, or the other way around, is new
+            old.shares.retain(|(child, ..)| !is_another(child));
+            self.parents.push(Parent::between(number, &old, new));
         }
     }
 
@@ -144,6 +191,7 @@ impl Edit {
             let most = most.unwrap_or(1) + 64;
             most.next_multiple_of((most.next_power_of_two() / 16).max(1))
         };
+        self.timer = Heap::with_capacity(2 * needed(new));
         if old.nodes.is_empty() || needed(new) > needed(old) {
             self.tables = Some(Tables {
                 nodes: Vec::with_capacity(needed(new)),
@@ -152,6 +200,64 @@ impl Edit {
                 queues: queues::Tables::with_capacity(needed(new)),
             });
         }
+    }
+}
+
+/// The children of each node.
+struct Families<'a> {
+    link: Rate,
+    parents: BTreeMap<u32, &'a NodeSpec>,
+    children: BTreeMap<u32, Vec<&'a NodeSpec>>,
+}
+
+/// A node's children as they are sorted.
+struct Sorted {
+    interior: Interior,
+    shares: Vec<(u32, Share, Due)>,
+    is_large: bool,
+}
+
+impl Families<'_> {
+    fn of(spec: &Spec) -> Families<'_> {
+        let parents = spec.nodes.iter().filter(|n| !n.is_leaf).map(|n| (n.number, n)).collect();
+        let mut children: BTreeMap<u32, Vec<&NodeSpec>> = BTreeMap::new();
+        for node in &spec.nodes {
+            children.entry(node.parent).or_default().push(node);
+        }
+        Families { link: spec.rate, parents, children }
+    }
+
+    fn sorted(&self, number: u32, at_once: usize) -> Sorted {
+        let rate = self.parents.get(&number).map_or(self.link, |node| node.rate);
+        let below = self.children.get(&number).map_or(&[][..], |list| list);
+        let told: Vec<Child> = below
+            .iter()
+            .map(|c| Child { weight: c.weight, priority: c.priority, rate: c.rate })
+            .collect();
+        let is_large = told.len() > at_once;
+        let (interior, shares) = sorted(&told, rate, is_large);
+        let shares = below.iter().zip(shares).map(|(c, (share, due))| (c.number, share, due));
+        Sorted { interior, shares: shares.collect(), is_large }
+    }
+}
+
+impl Parent {
+    /// Where there are very many children before and after, only those that have another share.
+    fn between(number: u32, old: &Sorted, new: Sorted) -> Parent {
+        let Sorted { mut interior, mut shares, .. } = new;
+        let is_same_scale = old.interior.scale() == interior.scale();
+        if !(old.is_large && new.is_large && is_same_scale) {
+            return Parent { number, interior, shares, waiting: NONE, steps: None };
+        }
+        let has_clocks = interior.has_clocks();
+        let after = interior.makes_room_for(&old.interior);
+        let before: BTreeMap<u32, (Share, Due)> =
+            old.shares.iter().map(|(child, share, due)| (*child, (*share, *due))).collect();
+        shares.retain(|(child, share, due)| before.get(child) != Some(&(*share, *due)));
+        shares.sort_by_key(|(child, ..)| before.contains_key(child));
+        let new = shares.iter().filter(|(child, ..)| !before.contains_key(child)).count();
+        let steps = Steps { new, done: 0, after, has_clocks, clocks: None, is_over: false };
+        Parent { number, interior, shares, waiting: NONE, steps: Some(steps) }
     }
 }
 
@@ -202,214 +308,4 @@ fn ceilings(spec: &Spec) -> BTreeMap<u32, Option<Rate>> {
         own.insert(node.number, is_needed.then_some(node.ceil));
     }
     own
-}
-
-impl Tree {
-    /// Puts an edit into effect. `successor` says which leaf takes the frames of a leaf that is
-    /// gone; `moved` is told of each of these frames, with the label that it has from now on. Of
-    /// leaves with more than can be moved at once all have to go: they come back from
-    /// [`Tree::take_left_behind`] with the label that they had.
-    ///
-    /// What was replaced stays in `edit`, to be freed elsewhere. Nothing is allocated here.
-    pub fn apply(
-        &mut self,
-        now: Instant,
-        edit: &mut Edit,
-        successor: impl Fn(u32) -> u32,
-        moved: impl FnMut(u32, &Label, usize),
-    ) {
-        self.line_waits(now);
-        self.line.set_rate(edit.rate, now);
-        self.link = edit.link;
-        // an earlier, larger tree may have left more room than the edit could know
-        if let Some(tables) = &mut edit.tables
-            && tables.nodes.capacity() > self.nodes.len()
-        {
-            self.move_into(tables);
-        }
-        for &number in edit.removed.iter().chain(&edit.cared) {
-            let node = &mut self.nodes[number as usize];
-            if node.is_leaf() {
-                self.queues.flatten(number, node);
-            }
-        }
-        std::mem::swap(&mut self.cares, &mut edit.cares);
-        for parent in &mut edit.parents {
-            parent.waiting = self.unlist(now, parent.number);
-        }
-        for &number in &edit.removed {
-            let _ = self.unlist(now, number);
-        }
-        for &number in &edit.removed {
-            let node = &mut self.nodes[number as usize];
-            self.interiors[node.parent as usize].gives_up(node);
-            node.kind = Kind::None;
-            (node.share.flags, node.share.s) = (Flags::default(), 0);
-            edit.old.push(std::mem::take(&mut self.interiors[number as usize]));
-        }
-        for (told, ceiling) in &mut edit.changed {
-            self.write(now, told, ceiling.take());
-        }
-        self.move_frames(now, &edit.removed, &successor, moved);
-        let nodes = &self.nodes;
-        self.clocks.timer.retain(|entry| nodes.get(entry.node as usize).is_some_and(Node::is_held));
-        for parent in &mut edit.parents {
-            self.sort_anew(now, parent);
-        }
-        for parent in &edit.parents {
-            self.falls_silent(now, parent.number);
-            parent.shares.iter().for_each(|(child, ..)| self.wake_anew(now, *child));
-        }
-        for (told, _) in &edit.changed {
-            self.wake_anew(now, told.number);
-        }
-        for &number in &edit.removed {
-            // an heir that had nothing has something now
-            self.wake_anew(now, successor(number));
-        }
-    }
-
-    /// What waits in leaves that are gone waits in others now; where it is too much it goes.
-    fn move_frames(
-        &mut self,
-        now: Instant,
-        removed: &[u32],
-        successor: &impl Fn(u32) -> u32,
-        mut moved: impl FnMut(u32, &Label, usize),
-    ) {
-        let mut room = MOVES;
-        for &number in removed {
-            let chain = std::mem::take(&mut self.nodes[number as usize].chain);
-            let Some(left) = room.checked_sub(chain.frames()) else {
-                self.leave_behind(chain);
-                continue;
-            };
-            room = left;
-            let chain = self.without_left_behind(chain);
-            let to = successor(number);
-            let heir = &mut self.nodes[to as usize];
-            let dropped = self.queues.fill(now, to, heir, &self.cares, chain, |label, bytes| {
-                label.leaf = to;
-                self.order.moved(label);
-                moved(number, label, bytes);
-            });
-            self.waiting -= dropped;
-        }
-    }
-
-    /// Takes the children of a node out of its calendars, as a chain.
-    fn unlist(&mut self, now: Instant, number: u32) -> u32 {
-        let interior = &mut self.interiors[number as usize];
-        interior.unlist(now, &mut self.nodes, &mut self.clocks.dues)
-    }
-
-    /// A node may have nothing more to send because of an edit, and so may those above it.
-    fn falls_silent(&mut self, now: Instant, mut number: u32) {
-        while self.nodes[number as usize].share.flags.has(Flags::ACTIVE)
-            && !self.has_something(number)
-        {
-            let parent = self.nodes[number as usize].parent;
-            let interior = &mut self.interiors[parent as usize];
-            interior.ends(now, number, &mut self.nodes, &mut self.clocks.dues);
-            number = parent;
-        }
-    }
-
-    /// A node that may have something to send because of an edit.
-    pub(super) fn wake_anew(&mut self, now: Instant, number: u32) {
-        let flags = self.nodes[number as usize].share.flags;
-        if !flags.has(Flags::ACTIVE) && self.has_something(number) {
-            self.wake(now, number);
-        }
-    }
-
-    /// The larger tables take over; the smaller ones are left in their place.
-    fn move_into(&mut self, tables: &mut Tables) {
-        take_over(&mut tables.nodes, &mut self.nodes);
-        take_over(&mut tables.interiors, &mut self.interiors);
-        take_over(&mut tables.clocks.ceilings, &mut self.clocks.ceilings);
-        take_over(&mut tables.clocks.dues, &mut self.clocks.dues);
-        while let Some(entry) = self.clocks.timer.pop() {
-            tables.clocks.timer.push(entry);
-        }
-        std::mem::swap(&mut self.clocks.timer, &mut tables.clocks.timer);
-        self.queues.move_into(&mut tables.queues);
-    }
-
-    fn write(&mut self, now: Instant, told: &NodeSpec, ceiling: Option<Ceiling>) {
-        let number = told.number;
-        let node = &mut self.nodes[number as usize];
-        let (old, clock) = &mut self.clocks.ceilings[number as usize];
-        let (had_ceiling, is_new) = (node.has_ceiling(), node.kind == Kind::None);
-        if node.kind != Kind::None && node.parent != told.parent {
-            self.interiors[node.parent as usize].gives_up(node);
-        }
-        // whoever waited for another ceiling asks this one
-        node.share.flags.clear(Flags::HELD);
-        node.share.flags.clear(Flags::CEILING);
-        if let Some(new) = ceiling {
-            if had_ceiling {
-                clock.goes_on(now, old, &new);
-            } else {
-                // one that has sent without a bound has no burst saved
-                *clock = if is_new { Clock::default() } else { Clock::from(now) };
-            }
-            *old = new;
-            node.share.flags.set(Flags::CEILING);
-        }
-        node.parent = told.parent;
-        node.most_frames = told.frames;
-        node.most_bytes = u32::try_from(told.bytes.get()).unwrap_or(u32::MAX);
-        node.care = told.care;
-        let is_plain = self.cares.get(usize::from(told.care)).is_none_or(Kept::is_plain);
-        match (told.is_leaf, is_plain) {
-            (false, _) => node.kind = Kind::Interior,
-            (true, true) => node.kind = Kind::Plain,
-            (true, false) if node.kind == Kind::WithCare => {}
-            (true, false) => {
-                node.kind = Kind::WithCare;
-                let chain = std::mem::take(&mut node.chain);
-                let chain = self.without_left_behind(chain);
-                let node = &mut self.nodes[number as usize];
-                let dropped = self.queues.fill(now, number, node, &self.cares, chain, |_, _| {});
-                self.waiting -= dropped;
-            }
-        }
-    }
-
-    /// A parent gets a new order of its children, which goes on where the old one was.
-    fn sort_anew(&mut self, now: Instant, parent: &mut Parent) {
-        let Parent { number, interior: new, shares, waiting } = parent;
-        let at = *number as usize;
-        if *number == LINK {
-            self.nodes[at].kind = Kind::Interior;
-        }
-        new.continues(&self.interiors[at]);
-        for (child, share, due) in shares.iter() {
-            let node = &mut self.nodes[*child as usize];
-            if node.kind == Kind::Interior && !self.interiors[*child as usize].is_active() {
-                new.has_none_below(node);
-            }
-            new.adopts(now, *child, node, (share, due), &mut self.clocks.dues[*child as usize]);
-        }
-        while let Some(node) = self.nodes.get_mut(*waiting as usize) {
-            let (child, next) = (*waiting, node.share.next);
-            // some have left for another parent, where nobody is listed yet that comes from here
-            if node.parent == *number {
-                new.relists(child, node);
-            }
-            *waiting = next;
-        }
-        for (child, ..) in shares.iter() {
-            new.relists(*child, &mut self.nodes[*child as usize]);
-        }
-        std::mem::swap(&mut self.interiors[at], new);
-    }
-}
-
-/// `large` gets what `small` has, and the two change places.
-fn take_over<T: Default>(large: &mut Vec<T>, small: &mut Vec<T>) {
-    large.append(small);
-    large.resize_with(large.capacity(), T::default);
-    std::mem::swap(large, small);
 }

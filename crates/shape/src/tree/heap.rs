@@ -19,16 +19,32 @@ pub(crate) const fn before(a: u64, b: u64) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct Heap {
     entries: Vec<Entry>,
+    /// Entries of before an edit, a heap as well, that are looked at anew some at a time.
+    closing: Vec<Entry>,
 }
 
 impl Heap {
     pub(crate) fn with_capacity(capacity: usize) -> Heap {
-        Heap { entries: Vec::with_capacity(capacity) }
+        Heap { entries: Vec::with_capacity(capacity), closing: Vec::new() }
     }
 
     #[inline]
     pub(crate) fn first(&self) -> Option<Entry> {
+        if self.is_closing_first() {
+            return self.closing.first().copied();
+        }
         self.entries.first().copied()
+    }
+
+    /// Whether the first of all is among those of before an edit.
+    #[inline]
+    fn is_closing_first(&self) -> bool {
+        let Some(old) = self.closing.first() else { return false };
+        self.entries.first().is_none_or(|first| before(old.key, first.key))
+    }
+
+    pub(crate) const fn capacity(&self) -> usize {
+        self.entries.capacity()
     }
 
     pub(crate) const fn is_full(&self) -> bool {
@@ -36,88 +52,115 @@ impl Heap {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<Entry>()
+        (self.entries.capacity() + self.closing.capacity()) * size_of::<Entry>()
     }
 
-    /// Keeps the entries that `wanted` says.
-    pub(crate) fn retain(&mut self, wanted: impl FnMut(&Entry) -> bool) {
-        let mut kept = std::mem::take(&mut self.entries);
-        kept.retain(wanted);
-        let count = kept.len();
-        self.entries = kept;
-        // in place: the first so many are a heap, the next one climbs
-        for from in 1..count {
-            self.climb(from);
+    /// Takes the memory of an empty heap; what was there is looked at anew by [`Heap::reviews`].
+    pub(crate) fn begins_anew(&mut self, empty: &mut Heap) {
+        while let Some(entry) = self.closing.pop() {
+            self.push(entry);
         }
+        debug_assert!(empty.entries.is_empty(), "what is there would be lost");
+        self.closing = std::mem::replace(&mut self.entries, std::mem::take(&mut empty.entries));
+    }
+
+    /// Looks anew at as many entries of before an edit as `budget` says, and keeps what `wanted`
+    /// makes of each. Whether all have been looked at; their memory is left in `empty` then.
+    pub(crate) fn reviews(
+        &mut self,
+        budget: &mut usize,
+        empty: &mut Heap,
+        mut wanted: impl FnMut(Entry) -> Option<Entry>,
+    ) -> bool {
+        while *budget > 0 {
+            let Some(entry) = self.closing.pop() else { break };
+            if let Some(entry) = wanted(entry) {
+                self.push(entry);
+            }
+            *budget -= 1;
+        }
+        if self.closing.is_empty() && self.closing.capacity() > 0 {
+            empty.entries = std::mem::take(&mut self.closing);
+        }
+        self.closing.is_empty()
     }
 
     #[inline]
     pub(crate) fn push(&mut self, entry: Entry) {
         debug_assert!(self.entries.len() < self.entries.capacity(), "a heap would grow");
         self.entries.push(entry);
-        self.climb(self.entries.len() - 1);
-    }
-
-    /// Lets an entry go up to where it belongs.
-    #[inline]
-    fn climb(&mut self, mut at: usize) {
-        let entry = self.entries[at];
-        while at > 0 {
-            let above = (at - 1) / 4;
-            if !before(entry.key, self.entries[above].key) {
-                break;
-            }
-            self.entries[at] = self.entries[above];
-            at = above;
-        }
-        self.entries[at] = entry;
+        let last = self.entries.len() - 1;
+        climb(&mut self.entries, last);
     }
 
     /// Takes the first.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Entry> {
-        let last = self.entries.pop()?;
-        let Some(first) = self.first() else { return Some(last) };
-        self.sink(last);
-        Some(first)
+        if self.is_closing_first() { pop(&mut self.closing) } else { pop(&mut self.entries) }
     }
 
     /// Gives the first another, later key.
     #[inline]
     pub(crate) fn put_back(&mut self, key: u64) {
-        if let Some(first) = self.first() {
-            self.sink(Entry { key, ..first });
+        if self.is_closing_first() {
+            if let Some(first) = pop(&mut self.closing) {
+                self.push(Entry { key, ..first });
+            }
+        } else if let Some(&first) = self.entries.first() {
+            sink(&mut self.entries, Entry { key, ..first });
         }
     }
+}
 
-    /// Puts `entry` in the place of the first and lets it go down to where it belongs.
-    #[inline]
-    fn sink(&mut self, entry: Entry) {
-        let entries = &mut self.entries[..];
-        let mut at = 0;
-        loop {
-            let from = at * 4 + 1;
-            let least = match entries.get(from..from + 4) {
-                Some(&[a, b, c, d]) => {
-                    // two rounds of a tournament: no step waits for more than one other
-                    let (ab, cd) = (from + later(a, b), from + 2 + later(c, d));
-                    if before(entries[cd].key, entries[ab].key) { cd } else { ab }
-                }
-                _ => match least(entries.get(from..).unwrap_or_default()) {
-                    Some(least) => from + least,
-                    None => break,
-                },
-            };
-            let found = entries[least];
-            if !before(found.key, entry.key) {
-                break;
+/// Lets an entry go up to where it belongs.
+#[inline]
+fn climb(entries: &mut [Entry], mut at: usize) {
+    let entry = entries[at];
+    while at > 0 {
+        let above = (at - 1) / 4;
+        if !before(entry.key, entries[above].key) {
+            break;
+        }
+        entries[at] = entries[above];
+        at = above;
+    }
+    entries[at] = entry;
+}
+
+#[inline]
+fn pop(entries: &mut Vec<Entry>) -> Option<Entry> {
+    let last = entries.pop()?;
+    let Some(&first) = entries.first() else { return Some(last) };
+    sink(entries, last);
+    Some(first)
+}
+
+/// Puts `entry` in the place of the first and lets it go down to where it belongs.
+#[inline]
+fn sink(entries: &mut [Entry], entry: Entry) {
+    let mut at = 0;
+    loop {
+        let from = at * 4 + 1;
+        let least = match entries.get(from..from + 4) {
+            Some(&[a, b, c, d]) => {
+                // two rounds of a tournament: no step waits for more than one other
+                let (ab, cd) = (from + later(a, b), from + 2 + later(c, d));
+                if before(entries[cd].key, entries[ab].key) { cd } else { ab }
             }
-            entries[at] = found;
-            at = least;
+            _ => match least(entries.get(from..).unwrap_or_default()) {
+                Some(least) => from + least,
+                None => break,
+            },
+        };
+        let found = entries[least];
+        if !before(found.key, entry.key) {
+            break;
         }
-        if let Some(place) = entries.get_mut(at) {
-            *place = entry;
-        }
+        entries[at] = found;
+        at = least;
+    }
+    if let Some(place) = entries.get_mut(at) {
+        *place = entry;
     }
 }
 
@@ -161,6 +204,47 @@ mod tests {
                 prop_assert_eq!(heap.pop().map(|e| e.key), Some(first.key));
             }
             prop_assert_eq!(heap.pop(), None);
+        }
+
+        /// Whatever comes and goes while old entries are looked at, each entry comes out once and
+        /// in order, those that are not wanted any more apart.
+        #[test]
+        fn a_heap_that_begins_anew_goes_on(
+            keys in prop::collection::vec(0u64..1 << 40, 1..100),
+            late in prop::collection::vec(0u64..1 << 40, 1..100),
+            at_once in 1usize..20,
+        ) {
+            let room = keys.len() + late.len();
+            let mut heap = Heap::with_capacity(keys.len());
+            for (node, &key) in (0..).zip(&keys) {
+                heap.push(Entry { key, node });
+            }
+            let mut memory = Heap::with_capacity(room);
+            heap.begins_anew(&mut memory);
+            let mut out = Vec::new();
+            for (node, &key) in (1_000..).zip(&late) {
+                heap.push(Entry { key, node });
+                out.extend(heap.pop().filter(|first| first.node >= 1_000 || first.key % 3 > 0));
+                if let Some(first) = heap.first() {
+                    heap.put_back(first.key);
+                }
+                let _ = heap.reviews(&mut { at_once }, &mut memory, |e| {
+                    (e.key % 3 > 0).then_some(e)
+                });
+            }
+            while !heap.reviews(&mut { at_once }, &mut memory, |e| (e.key % 3 > 0).then_some(e)) {}
+            prop_assert!(heap.closing.capacity() == 0 && memory.entries.capacity() >= keys.len());
+            let mut last = 0;
+            while let Some(first) = heap.pop() {
+                prop_assert!(last <= first.key);
+                last = first.key;
+                out.extend(Some(first).filter(|first| first.node >= 1_000 || first.key % 3 > 0));
+            }
+            let mut nodes: Vec<u32> = out.iter().map(|entry| entry.node).collect();
+            nodes.sort_unstable();
+            let old = keys.iter().zip(0..).filter(|(key, _)| *key % 3 > 0).map(|(_, node)| node);
+            let all: Vec<u32> = old.chain((1_000..).take(late.len())).collect();
+            prop_assert_eq!(nodes, all);
         }
     }
 }

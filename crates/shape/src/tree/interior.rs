@@ -27,6 +27,7 @@
 //! served because its guarantee was due (owed.rs).
 
 mod carry;
+mod steps;
 
 pub(super) use carry::scaled;
 
@@ -72,6 +73,11 @@ const _: () = assert!(size_of::<Interior>() == 80);
 impl Interior {
     pub(crate) fn new(kinds: Box<[Calendar]>, owed: Option<Box<Owed>>, total: u64) -> Interior {
         Interior { kinds, owed, total_weight: total, ..Interior::default() }
+    }
+
+    /// In what its virtual time is counted.
+    pub(crate) const fn scale(&self) -> u64 {
+        self.total_weight
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -16,6 +16,10 @@ const LEAST_PART: u32 = 26;
 /// of them fit into a word.
 const TOTAL_BITS: u32 = 44;
 
+/// The virtual time of a node with very many children is counted in a power of 16, so that it stays
+/// as it is while a few of them change: an edit then is of those alone.
+const STEADY_BITS: u32 = 4;
+
 /// A child as it is told.
 pub(crate) struct Child {
     pub(crate) weight: u64,
@@ -24,11 +28,17 @@ pub(crate) struct Child {
 }
 
 /// A node for these children, and what it knows of each: its share, and the clock of its guarantee.
-/// `rate` is what the node itself is guaranteed.
-pub(crate) fn sorted(children: &[Child], rate: Rate) -> (Interior, Vec<(Share, Due)>) {
+/// `rate` is what the node itself is guaranteed; `is_large`: it has very many.
+pub(crate) fn sorted(
+    children: &[Child],
+    rate: Rate,
+    is_large: bool,
+) -> (Interior, Vec<(Share, Due)>) {
     let told = children.iter().map(|c| u128::from(c.weight)).sum::<u128>().max(1);
     let spare = (told.ilog2() + 1).saturating_sub(TOTAL_BITS);
     let total = u64::try_from(told >> spare).unwrap_or(u64::MAX).max(1);
+    let bits = total.next_power_of_two().ilog2().next_multiple_of(STEADY_BITS);
+    let total = if is_large { 1 << bits } else { total };
     let need_clocks = need_clocks(children);
     let mut kinds: Vec<(u16, u8, u64)> = Vec::new();
     let mut shares = Vec::with_capacity(children.len());
@@ -56,7 +66,9 @@ pub(crate) fn sorted(children: &[Child], rate: Rate) -> (Interior, Vec<(Share, D
         Calendar::new(kind, priority, per_byte.saturating_mul(FRAME))
     });
     let owed = shares.iter().filter(|(share, _)| share.flags.has(Flags::OWED)).count();
-    let owed = (owed > 0).then(|| Box::new(Owed::with_capacity(owed)));
+    // in steps, others may have one for a while
+    let room = if is_large { shares.len() } else { owed };
+    let owed = (owed > 0).then(|| Box::new(Owed::with_capacity(room)));
     (Interior::new(kinds.collect(), owed, total), shares)
 }
 

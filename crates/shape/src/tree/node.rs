@@ -40,7 +40,7 @@ pub(crate) enum Kind {
 }
 
 /// What a node is among its siblings.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Share {
     /// When its next frame should start, in the parent's virtual time.
     pub(crate) s: u64,
@@ -55,45 +55,68 @@ pub(crate) struct Share {
 }
 
 /// Facts about a child.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Flags(u8);
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flags(u16);
 
 impl Flags {
     /// It has something to send.
-    pub(crate) const ACTIVE: u8 = 1;
+    pub(crate) const ACTIVE: u16 = 1;
     /// It is in a calendar.
-    pub(crate) const LISTED: u8 = 2;
+    pub(crate) const LISTED: u16 = 2;
     /// Its guarantee has a clock of its own.
-    pub(crate) const OWED: u8 = 4;
+    pub(crate) const OWED: u16 = 4;
     /// It waits for that clock.
-    pub(crate) const LISTED_OWED: u8 = 8;
+    pub(crate) const LISTED_OWED: u16 = 8;
     /// It has a ceiling of its own: the parent's is higher.
-    pub(crate) const CEILING: u8 = 16;
+    pub(crate) const CEILING: u16 = 16;
     /// Its ceiling does not let it send yet: it waits in the timer.
-    pub(crate) const HELD: u8 = 32;
+    pub(crate) const HELD: u16 = 32;
     /// It is served because its guarantee is due.
-    pub(crate) const IS_DUE: u8 = 64;
+    pub(crate) const IS_DUE: u16 = 64;
 
     /// It or a sibling has a guarantee with a clock.
-    pub(crate) const CLOCKS: u8 = 128;
+    pub(crate) const CLOCKS: u16 = 128;
+
+    /// It has another parent, or is another node, and the parent that it had still notes it: it
+    /// sends nothing until that is over.
+    pub(crate) const PARKED: u16 = 256;
+
+    /// Where it is noted.
+    const NOTED: u16 = Flags::LISTED | Flags::LISTED_OWED;
 
     /// Those that do not depend on the siblings.
-    pub(crate) const fn of_its_own(self) -> u8 {
-        self.0 & (Flags::CEILING | Flags::HELD)
+    pub(crate) const fn of_its_own(self) -> u16 {
+        let own = self.0 & (Flags::CEILING | Flags::HELD | Flags::PARKED);
+        if self.has(Flags::PARKED) { own | self.noted() } else { own }
+    }
+
+    /// Nothing but where it is noted.
+    pub(crate) const fn only_noted(self) -> Flags {
+        Flags(self.noted())
+    }
+
+    /// Where it is noted.
+    pub(crate) const fn noted(self) -> u16 {
+        self.0 & Flags::NOTED
     }
 
     #[inline]
-    pub(crate) const fn has(self, flag: u8) -> bool {
+    pub(crate) const fn has(self, flag: u16) -> bool {
         self.0 & flag != 0
     }
 
     #[inline]
-    pub(crate) const fn set(&mut self, flag: u8) {
+    pub(crate) const fn has_all(self, flags: u16) -> bool {
+        self.0 & flags == flags
+    }
+
+    #[inline]
+    pub(crate) const fn set(&mut self, flag: u16) {
         self.0 |= flag;
     }
 
     #[inline]
-    pub(crate) const fn clear(&mut self, flag: u8) {
+    pub(crate) const fn clear(&mut self, flag: u16) {
         self.0 &= !flag;
     }
 }
@@ -109,9 +132,10 @@ impl Node {
         matches!(self.kind, Kind::Plain | Kind::WithCare)
     }
 
+    /// Whether it may not send yet: for its ceiling, or for an edit.
     #[inline]
     pub(crate) const fn is_held(&self) -> bool {
-        self.share.flags.has(Flags::HELD)
+        self.share.flags.has(Flags::HELD | Flags::PARKED)
     }
 
     #[inline]

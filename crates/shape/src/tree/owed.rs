@@ -32,7 +32,7 @@ const GRACE: u64 = 2;
 const BY_CLOCK: u64 = 99;
 
 /// The clock of one guarantee.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Due {
     /// When the guarantee is due, in sixteenths of a nanosecond of the parent's time.
     at: u64,
@@ -119,6 +119,10 @@ impl Owed {
         }
     }
 
+    pub(crate) fn capacity(&self) -> usize {
+        self.coming.capacity()
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         size_of::<Owed>() + self.coming.bytes() + self.due.bytes()
     }
@@ -182,7 +186,7 @@ impl Owed {
         while let Some(first) = self.due.first() {
             let flags = &mut nodes[first.node as usize].share.flags;
             let due = &dues[first.node as usize];
-            if !flags.has(Flags::ACTIVE) {
+            if !flags.has_all(Flags::ACTIVE | Flags::OWED) {
                 self.due.pop();
                 flags.clear(Flags::LISTED_OWED);
             } else if before(time, due.at) {
@@ -213,7 +217,7 @@ impl Owed {
         while let Some(first) = self.coming.first().filter(|first| !before(time, first.key)) {
             let flags = &mut nodes[first.node as usize].share.flags;
             let due = &dues[first.node as usize];
-            if !flags.has(Flags::ACTIVE) {
+            if !flags.has_all(Flags::ACTIVE | Flags::OWED) {
                 self.coming.pop();
                 flags.clear(Flags::LISTED_OWED);
             } else if before(time, due.at) {
@@ -223,5 +227,34 @@ impl Owed {
                 self.due.push(Entry { key: due.end(), node: first.node });
             }
         }
+    }
+
+    /// From now on children are noted in the heaps of `memory`.
+    pub(super) fn begins_anew(&mut self, memory: &mut Owed) {
+        self.coming.begins_anew(&mut memory.coming);
+        self.due.begins_anew(&mut memory.due);
+    }
+
+    /// Keeps those that have a clock and something to send, by what their clock says now.
+    pub(super) fn reviews(
+        &mut self,
+        budget: &mut usize,
+        (nodes, dues): (&mut [Node], &[Due]),
+        memory: &mut Owed,
+    ) -> bool {
+        let mut is_wanted = |number: u32| {
+            let flags = &mut nodes[number as usize].share.flags;
+            let is_wanted = flags.has_all(Flags::ACTIVE | Flags::OWED);
+            if !is_wanted {
+                flags.clear(Flags::LISTED_OWED);
+            }
+            is_wanted
+        };
+        let due = |number: u32| &dues[number as usize];
+        self.coming.reviews(budget, &mut memory.coming, |entry| {
+            is_wanted(entry.node).then(|| Entry { key: due(entry.node).at, ..entry })
+        }) && self.due.reviews(budget, &mut memory.due, |entry| {
+            is_wanted(entry.node).then(|| Entry { key: due(entry.node).end(), ..entry })
+        })
     }
 }

@@ -23,6 +23,8 @@ const BACKLOG: u32 = 3;
 const START: Instant = Instant::from_ns(1 << 50);
 
 pub(crate) struct World {
+    /// Children of a node that are sorted at once.
+    at_once: usize,
     pub(crate) spec: Spec,
     pub(crate) tree: Tree,
     pub(crate) now: Instant,
@@ -96,10 +98,13 @@ impl World {
         let frames = (case.nodes.len() * 32 + 1_000).min(400_000);
         let pool = Pool::new(frames, 1_514);
         let mut tree = Tree::new(pool.capacity(), usize::MAX, 0, START);
-        let mut edit = Edit::between(&Spec::default(), &spec);
+        // some trees take four children for very many
+        let at_once = [4, 64][usize::from(case.seed % 2 == 0)];
+        let mut edit = Edit::in_steps(&Spec::default(), &spec, at_once);
         tree.apply(START, &mut edit, |leaf| leaf, |_, _, _| {});
         let mut world = World {
             spec: Spec::default(),
+            at_once,
             tree,
             now: START,
             sent: Vec::new(),
@@ -123,7 +128,7 @@ impl World {
     pub(crate) fn change(&mut self, case: &Case) {
         let spec = case.spec();
         let first = spec.nodes.iter().find(|n| n.is_leaf).expect("a leaf").number;
-        let mut edit = Edit::between(&self.spec, &spec);
+        let mut edit = Edit::in_steps(&self.spec, &spec, self.at_once);
         let most = self.waiting.len().max(spec.nodes.len() + 1);
         self.waiting.resize(most, (0, 0));
         let (waiting, link) = (&mut self.waiting, self.spec.link);
@@ -141,6 +146,7 @@ impl World {
             },
         );
         let mut left_behind = 0;
+        while !self.tree.goes_on(self.now, &mut edit) {}
         while let Some(left) = self.tree.take_left_behind() {
             let old = &mut waiting[left.label.leaf as usize];
             *old = (old.0 - 1, old.1 - link.cost(left.frame.len(), 0).get());

@@ -25,12 +25,7 @@ impl Interior {
     /// Takes all children out of the calendars. They come back as a chain through themselves, those
     /// that would have been served last first: noted in this order, they keep it.
     pub(crate) fn unlist(&mut self, now: Instant, nodes: &mut [Node], dues: &mut [Due]) -> u32 {
-        if let Some(alone) = self.alone() {
-            self.is_joined(alone, &mut nodes[alone as usize]);
-            if let Some(owed) = &self.owed {
-                owed.is_joined(now, &mut dues[alone as usize]);
-            }
-        }
+        self.has_company(now, nodes, dues);
         let mut chain = NONE;
         for calendar in &mut self.kinds {
             while let Some(number) = calendar.first() {
@@ -44,7 +39,13 @@ impl Interior {
 
     /// A child is another node's from now on, or is gone. The bytes that it is ahead go with it.
     pub(crate) fn gives_up(&mut self, node: &mut Node) {
-        self.has_none_below(node);
+        if self.is_closing() {
+            self.lets_go(node);
+        } else {
+            self.has_none_below(node);
+            // the heaps go with the order that ends
+            node.share.flags.clear(Flags::LISTED_OWED);
+        }
         let bytes = ahead(&node.share, self.v).max(0);
         (node.share.s, node.share.per_byte) = (u64::from(bytes.unsigned_abs()), 0);
     }
@@ -61,16 +62,26 @@ impl Interior {
 
     /// The same where the order goes on: below the child an edit took away all there was.
     pub(crate) fn ends(&mut self, now: Instant, number: u32, nodes: &mut [Node], dues: &mut [Due]) {
+        self.has_company(now, nodes, dues);
+        self.lets_go(&mut nodes[number as usize]);
+    }
+
+    fn lets_go(&mut self, node: &mut Node) {
+        if node.share.flags.has(Flags::ACTIVE) {
+            self.count -= 1;
+            self.leaves(&node.share);
+            self.sleeps(node);
+        }
+    }
+
+    /// Nobody is alone any more, as far as is known.
+    pub(super) fn has_company(&mut self, now: Instant, nodes: &mut [Node], dues: &mut [Due]) {
         if let Some(alone) = self.alone() {
             self.is_joined(alone, &mut nodes[alone as usize]);
             if let Some(owed) = &self.owed {
                 owed.is_joined(now, &mut dues[alone as usize]);
             }
         }
-        let node = &mut nodes[number as usize];
-        self.count -= 1;
-        self.leaves(&node.share);
-        self.sleeps(node);
     }
 
     /// Goes on where the order before it ends.
@@ -99,6 +110,9 @@ impl Interior {
         let was = node.share;
         node.share = Share { s: self.v, next: was.next, ..*told.0 };
         node.share.flags.set(was.flags.of_its_own());
+        if self.is_closing() && was.per_byte > 0 {
+            node.share.flags.set(was.flags.noted());
+        }
         if was.per_byte == 0 {
             node.share.s = self.v.wrapping_add(was.s.wrapping_mul(node.share.per_byte));
             *due = *told.1;

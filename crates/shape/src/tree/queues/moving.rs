@@ -30,6 +30,33 @@ impl Queues {
         node.kind = Kind::Plain;
     }
 
+    /// Empties as many queues as `budget` says of a leaf that is gone: what waited in them, and
+    /// whether none is left.
+    pub(crate) fn disband(
+        &mut self,
+        number: u32,
+        node: &mut Node,
+        budget: &mut usize,
+    ) -> (Chain, bool) {
+        let mut all = Chain::default();
+        while *budget > 0 {
+            *budget -= 1;
+            if let Some(id) = self.any_queue(number) {
+                let chain = std::mem::take(&mut self.queues[id].chain);
+                node.chain.lessen(&chain);
+                self.store.splice(&mut all, chain);
+                self.quit(id);
+            } else if let Some(id) = self.crowds[number as usize].session() {
+                self.end_session(number, id);
+            } else {
+                self.crowds[number as usize] = Crowd::default();
+                node.chain = Chain::default();
+                return (all, true);
+            }
+        }
+        (all, false)
+    }
+
     /// Empties the queue of a connection, which leaves its leaf; what waited in it. The leaf stays
     /// a child of its parent until its turn comes.
     pub(crate) fn emptied(&mut self, id: u32, nodes: &mut [Node]) -> Option<(u32, Chain)> {
