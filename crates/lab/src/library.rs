@@ -27,6 +27,7 @@ macro_rules! experiment {
 /// All of them: our own, then those of the papers in their order.
 pub const EXPERIMENTS: &[Experiment] = &[
     experiment!("demo", "home"),
+    experiment!("attacks", "attacks"),
     experiment!("survey", "survey-basic"),
     experiment!("survey", "survey-delays"),
     experiment!("survey", "survey-loss"),

@@ -3,6 +3,7 @@
 //! its leaf and its length, so it needs no frames, and 10 Gbit/s take it seconds. The engine gets
 //! real frames, and what leaves it counts.
 
+mod attacks;
 mod churn;
 mod engine;
 mod fair;
@@ -41,6 +42,8 @@ pub(crate) enum Ask {
     Join,
     /// Who has how much in a tree that is drawn from the seed.
     Random,
+    /// What a host has while another attacks it.
+    Attacks,
     /// Newton's method by hand.
     Example,
 }
@@ -131,6 +134,7 @@ pub(crate) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Shown {
         Ask::Churn => churn::run(sharing, enforce, seed),
         Ask::Join => join::run(sharing, enforce, seed),
         Ask::Random => random::run(sharing, enforce, seed),
+        Ask::Attacks => attacks::run(seed),
         Ask::Example => join::example(),
     }
 }

@@ -11,7 +11,7 @@ const WORDS: [&str; 15] = [
     "ask", "case", "rate", "bytes", "unit", "tree", "weights", "load", "row", "gaps", "jitter",
     "begins", "lasts", "peaks", "floors",
 ];
-const ASKS: [(&str, Ask); 8] = [
+const ASKS: [(&str, Ask); 9] = [
     ("fair", Ask::Fair),
     ("steps", Ask::Steps),
     ("limits", Ask::Limits),
@@ -19,6 +19,7 @@ const ASKS: [(&str, Ask); 8] = [
     ("churn", Ask::Churn),
     ("join", Ask::Join),
     ("random", Ask::Random),
+    ("attacks", Ask::Attacks),
     ("example", Ask::Example),
 ];
 const SPAN: &str = "a time as in \"20ms\" or \"60s\"";

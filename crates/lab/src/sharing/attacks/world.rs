@@ -1,0 +1,301 @@
+//! The engine, who sends through it, and what is seen of the victim.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use weir_engine::{Config, Engine, Planner};
+use weir_packet::{Build, Burst, Frame, Pool, Side};
+use weir_policy::Source;
+use weir_sim::Random;
+use weir_units::Instant;
+
+use super::list::Attack;
+
+/// A moment in nanoseconds.
+type Time = u64;
+
+pub(super) const SECOND: Time = 1_000_000_000;
+/// What everyone has to settle, and how long it counts then.
+const SETTLES: Time = 3 * SECOND;
+const COUNTS: Time = 10 * SECOND;
+/// As often as a live loop forgets who is silent.
+const AGE: Time = 50_000_000;
+/// An engine that says "now" and sends nothing is asked again after so long.
+const AGAIN: Time = 1_000;
+
+/// Bytes of a full frame, and of a sparse one.
+const FULL: u64 = 1_514;
+const SPARSE: usize = 64;
+/// Sparse frames a second.
+const A_SECOND: u64 = 20;
+/// What the victim's frames begin with, behind the time at which they came.
+const SIGNS: [&[u8; 4]; 2] = [b"bulk", b"thin"];
+/// Bytes of a frame before its payload.
+const HEADERS: usize = 42;
+
+pub(super) const VICTIM: u8 = 2;
+pub(super) const ATTACKER: u8 = 66;
+
+/// Makes the n-th frame of a sender.
+type Make = Box<dyn Fn(u64) -> Vec<u8>>;
+
+struct Sender {
+    side: Side,
+    every: Time,
+    until: Time,
+    /// Sends for as long, and is silent for as long, in turns; zero: always.
+    on: Time,
+    sent: u64,
+    make: Make,
+    /// It is the victim's: the time goes into each frame.
+    is_seen: bool,
+}
+
+pub(super) struct World {
+    engine: Engine,
+    senders: Vec<Sender>,
+    due: BinaryHeap<Reverse<(Time, usize)>>,
+    noise: Random,
+    from: Side,
+    rate: u64,
+    wanted: u64,
+    /// When the victim comes.
+    begins: Time,
+    end: Time,
+    aged: Time,
+    bytes: u64,
+    waits: Vec<Time>,
+}
+
+/// What the victim had.
+#[derive(Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) bytes: u64,
+    pub(super) p99_ms: f64,
+}
+
+/// The address of a host of the LAN, and its MAC.
+pub(super) fn host(number: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, number)
+}
+
+pub(super) fn mac(number: u8) -> [u8; 6] {
+    [2, 0, 0, 0, 0, number]
+}
+
+/// The box's neighbour towards the WAN.
+pub(super) const ROUTER: [u8; 6] = [2, 0, 0, 0, 1, 1];
+
+/// A datagram between a host of the LAN and one outside, from the side that is said.
+pub(super) fn datagram(from: Side, number: u8, port: u16, outside: (Ipv4Addr, u16)) -> Build {
+    let (lan, wan) = (SocketAddr::from((host(number), port)), SocketAddr::from(outside));
+    match from {
+        Side::Lan => Build::udp(lan, wan).macs(mac(number), ROUTER),
+        Side::Wan => Build::udp(wan, lan).macs(ROUTER, mac(number)),
+    }
+}
+
+impl World {
+    pub(super) fn new(attack: &Attack, seed: u64) -> Option<World> {
+        let line = format!("{}bit", attack.rate);
+        let text = attack.policy.0.replace("LINE", &line);
+        let mut load = |name: &str| Ok(Source::new(name, attack.policy.1));
+        let reading = weir_policy::read(Source::new("attacks", text), &mut load).ok()?;
+        let plan = Some(reading).filter(|reading| !reading.is_at_fault())?.plans.pop()?;
+        let config = Config { seed: u128::from(seed), ..Config::default() };
+        let pool = Pool::new(2 * config.queue_frames + 64, attack.frame.max(1_600));
+        let first = Planner::of(&config).prepare(&plan).ok()?;
+        let begins = attack.before * SECOND;
+        Some(World {
+            engine: Engine::new(config, pool, first, Instant::ZERO),
+            senders: Vec::new(),
+            due: BinaryHeap::new(),
+            noise: Random::new(seed, 0xa7),
+            from: attack.from,
+            rate: attack.rate,
+            wanted: attack.wanted,
+            begins,
+            end: begins + SETTLES + COUNTS,
+            aged: 0,
+            bytes: 0,
+            waits: Vec::new(),
+        })
+    }
+
+    /// Somebody sends frames of so many bytes at so many bit/s from a moment on.
+    pub(super) fn add(
+        &mut self,
+        side: Side,
+        (rate, bytes): (u64, u64),
+        make: impl Fn(u64) -> Vec<u8> + 'static,
+    ) {
+        self.starts(side, (rate, bytes), (0, 0), false, Box::new(make));
+    }
+
+    /// The same, on and off for as long.
+    pub(super) fn add_bursts(
+        &mut self,
+        side: Side,
+        (rate, bytes): (u64, u64),
+        on: Time,
+        make: impl Fn(u64) -> Vec<u8> + 'static,
+    ) {
+        self.starts(side, (rate, bytes), (0, on), false, Box::new(make));
+    }
+
+    fn starts(
+        &mut self,
+        side: Side,
+        (rate, bytes): (u64, u64),
+        (from, on): (Time, Time),
+        is_seen: bool,
+        make: Make,
+    ) {
+        let every = (8 * bytes * SECOND / rate.max(1)).max(1);
+        let first = from + self.noise.below(every.min(SECOND));
+        self.due.push(Reverse((first, self.senders.len())));
+        self.senders.push(Sender { side, every, until: self.end, on, sent: 0, make, is_seen });
+    }
+
+    /// Hosts of which each wants all of the line, in the attacker's place.
+    pub(super) fn honest(&mut self, count: u8) {
+        for number in 10..10 + count {
+            let (from, all) = (self.from, (self.rate, FULL));
+            self.answers(number, 9_000);
+            let make = move |_| {
+                let outside = (Ipv4Addr::new(198, 51, 100, number), 443);
+                datagram(from, number, 9_000, outside).frame_len(1_514).to_vec()
+            };
+            self.starts(from, all, (self.begins, 0), false, Box::new(make));
+        }
+    }
+
+    /// The victim: a bulk flow, and a sparse one.
+    pub(super) fn victim(&mut self) {
+        let outside = (Ipv4Addr::new(192, 0, 2, 1), 443);
+        let from = self.from;
+        let flow = move |port, sign: &'static [u8; 4], len: usize| {
+            let mut payload = vec![0; len - HEADERS];
+            payload[8..12].copy_from_slice(sign);
+            let frame = datagram(from, VICTIM, port, outside).payload(&payload).to_vec();
+            move |_| frame.clone()
+        };
+        let times = (self.begins, 0);
+        if self.wanted > 0 {
+            let bulk = Box::new(flow(7_001, SIGNS[0], 1_514));
+            self.answers(VICTIM, 7_001);
+            self.starts(from, (self.wanted, FULL), times, true, bulk);
+        }
+        let thin = Box::new(flow(7_002, SIGNS[1], SPARSE));
+        self.answers(VICTIM, 7_002);
+        self.starts(from, (A_SECOND * 8 * SPARSE as u64, SPARSE as u64), times, true, thin);
+    }
+
+    /// A host of the LAN has asked for what comes for it, and answers.
+    fn answers(&mut self, number: u8, port: u16) {
+        if self.from == Side::Wan {
+            let outside = match number {
+                VICTIM => (Ipv4Addr::new(192, 0, 2, 1), 443),
+                number => (Ipv4Addr::new(198, 51, 100, number), 443),
+            };
+            let frame = datagram(Side::Lan, number, port, outside).padded_to(SPARSE).to_vec();
+            let make = Box::new(move |_| frame.clone());
+            self.starts(Side::Lan, (A_SECOND * 512, SPARSE as u64), (self.begins, 0), false, make);
+        }
+    }
+
+    pub(super) fn run(mut self) -> Seen {
+        while let Some(Reverse((now, at))) = self.due.pop() {
+            self.serve(now);
+            let sender = &mut self.senders[at];
+            let phase = now.checked_div(sender.on).unwrap_or(0) % 2;
+            if phase == 1 {
+                let next = (now / sender.on + 1) * sender.on;
+                self.due.push(Reverse((next, at)));
+                continue;
+            }
+            let mut frame = (sender.make)(sender.sent);
+            sender.sent += 1;
+            if sender.is_seen {
+                frame[HEADERS..HEADERS + 8].copy_from_slice(&now.to_be_bytes());
+            }
+            let (side, until) = (sender.side, sender.until);
+            // nobody's clock is exact
+            let every = sender.every;
+            let next = now + every - every / 8 + self.noise.below(every / 4 + 1);
+            if next < until {
+                self.due.push(Reverse((next, at)));
+            }
+            self.receive(now, side, &frame);
+        }
+        // what has not left by then never came, as far as the victim can tell
+        self.serve(self.end);
+        let sent = usize::try_from(A_SECOND * COUNTS / SECOND).unwrap_or(0);
+        let mut waits = std::mem::take(&mut self.waits);
+        waits.resize(waits.len().max(sent - sent / 50), COUNTS);
+        waits.sort_unstable();
+        let p99 = waits.get((waits.len() * 99).div_ceil(100) - 1).copied().unwrap_or(COUNTS);
+        Seen { bytes: self.bytes, p99_ms: super::whole(p99) / 1e6 }
+    }
+
+    fn receive(&mut self, now: Time, side: Side, bytes: &[u8]) {
+        if let Some(frame) = self.engine.pool_mut().fill(bytes) {
+            let mut burst = Burst::new();
+            if let Err(frame) = burst.push(frame) {
+                self.engine.pool_mut().give(frame);
+            }
+            self.engine.receive(Instant::from_ns(now), side, &mut burst);
+        }
+        if now >= self.aged + AGE {
+            self.engine.age(Instant::from_ns(now));
+            self.aged = now;
+        }
+        self.transmit(now);
+    }
+
+    /// Sends what leaves up to then.
+    fn serve(&mut self, now: Time) {
+        let mut then = 0;
+        while let Some(at) = self.engine.next_wakeup().map(Instant::ns).filter(|at| *at <= now) {
+            then = at.max(then);
+            if then > now || !self.transmit(then) {
+                then += AGAIN;
+            }
+            if then > now {
+                return;
+            }
+        }
+    }
+
+    fn transmit(&mut self, now: Time) -> bool {
+        let mut has_sent = false;
+        for side in [Side::Lan, Side::Wan] {
+            let mut out = Burst::new();
+            self.engine.transmit(Instant::from_ns(now), side, &mut out);
+            for frame in out.drain() {
+                has_sent = true;
+                if side != self.from {
+                    self.look(now, &frame);
+                }
+                self.engine.pool_mut().give(frame);
+            }
+        }
+        has_sent
+    }
+
+    fn look(&mut self, now: Time, frame: &Frame) {
+        let bytes = self.engine.pool().bytes(frame);
+        let Some((time, sign)) = bytes.get(HEADERS..HEADERS + 12).map(|b| b.split_at(8)) else {
+            return;
+        };
+        let came = time.try_into().map_or(0, u64::from_be_bytes);
+        if came < self.begins + SETTLES || !SIGNS.iter().any(|known| *known == sign) {
+            return;
+        }
+        self.bytes += bytes.len() as u64;
+        if sign == SIGNS[1] {
+            self.waits.push(now - came);
+        }
+    }
+}
