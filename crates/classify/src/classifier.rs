@@ -12,7 +12,7 @@ use weir_units::limits::{BURST_FRAMES, FLOWS, FRAGMENTED};
 use crate::ahead::{Ahead, look};
 use crate::entry::{Kept, NO_EACH};
 use crate::facts::Facts;
-use crate::flows::{Flows, Placed, Spot};
+use crate::flows::{Flows, Newcomer, Placed, Spot};
 use crate::fragments::Fragments;
 use crate::hosts::{Event, Owner, Who};
 use crate::index::{Goal, Index};
@@ -53,7 +53,7 @@ pub struct Counters {
     pub new: u64,
     /// Frames of known connections for which the rules were asked again.
     pub reclassified: u64,
-    /// Frames of new connections that found no place; they were classified all the same.
+    /// Frames of connections that found no place; they were classified all the same.
     pub refused: u64,
     /// Connections that gave their place to another.
     pub evicted: u64,
@@ -290,7 +290,8 @@ impl Classifier {
             self.counters.known += 1;
             return self.at(place, facts, now);
         }
-        match self.flows.place(spot, key, now) {
+        let new = Newcomer::of(facts.side, self.seed.host(facts.lan_holder()));
+        match self.flows.place(spot, key, new, now) {
             Placed::Free(place) => {
                 self.counters.new += 1;
                 self.at(place, facts, now)

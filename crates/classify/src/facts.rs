@@ -1,7 +1,7 @@
 //! What a rule can ask of a frame, seen from the LAN: which of the two ends is the LAN host
 //! follows from the side that the frame came in from.
 
-use weir_packet::{Headers, Side, ethernet, tcp};
+use weir_packet::{Headers, Net, Side, ethernet, tcp};
 
 use crate::key::{SCTP, UDP};
 use crate::spec::{From, Raw};
@@ -37,6 +37,14 @@ impl<'f> Facts<'f> {
         match self.side {
             Side::Lan => self.headers.source,
             Side::Wan => self.headers.target,
+        }
+    }
+
+    /// Who has the address of the LAN host: a host has a whole /64 of IPv6 if it likes.
+    pub(crate) fn lan_holder(&self) -> u128 {
+        match self.headers.net {
+            Net::V6 => self.lan() >> 64,
+            Net::V4 | Net::Arp | Net::None => self.lan(),
         }
     }
 
