@@ -3,8 +3,14 @@
 
 use weir_packet::{Headers, Net, Side, ethernet, tcp};
 
+use weir_units::limits::ROUTERS;
+
 use crate::key::{SCTP, UDP};
 use crate::spec::{From, Raw};
+
+/// MACs of the LAN side behind which there are hosts by their addresses; sorted.
+#[derive(Debug, Default)]
+pub(crate) struct Routers(Box<[u64]>);
 
 /// A frame as rules see it.
 #[derive(Clone, Copy, Debug)]
@@ -40,10 +46,19 @@ impl<'f> Facts<'f> {
         }
     }
 
-    /// Who has the address of the LAN host: a host has a whole /64 of IPv6 if it likes.
-    pub(crate) fn lan_holder(&self) -> u128 {
+    /// The host on the LAN side: its MAC, whatever its addresses. Behind a router, who has the
+    /// address: a host has a whole /64 of IPv6 if it likes.
+    #[inline]
+    pub(crate) fn host(&self, routers: &Routers) -> u128 {
+        match self.lan_mac().map(number) {
+            Some(mac) if !routers.has(mac) => (1 << 48 | mac).into(),
+            _ => self.address_behind(),
+        }
+    }
+
+    fn address_behind(&self) -> u128 {
         match self.headers.net {
-            Net::V6 => self.lan() >> 64,
+            Net::V6 => self.lan() & u128::MAX << 64,
             Net::V4 | Net::Arp | Net::None => self.lan(),
         }
     }
@@ -105,6 +120,26 @@ impl<'f> Facts<'f> {
         let value = bytes.iter().fold(0, |value, &byte| (value << 8) | u64::from(byte));
         (value ^ raw.value) & raw.mask == 0
     }
+}
+
+impl Routers {
+    pub(crate) fn of(macs: &[[u8; 6]]) -> Routers {
+        let mut macs: Vec<u64> = macs.iter().copied().map(number).collect();
+        macs.sort_unstable();
+        macs.truncate(ROUTERS);
+        Routers(macs.into())
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, mac: u64) -> bool {
+        !self.0.is_empty() && self.0.binary_search(&mac).is_ok()
+    }
+}
+
+/// A MAC as a number.
+#[inline]
+pub(crate) const fn number([a, b, c, d, e, f]: [u8; 6]) -> u64 {
+    u64::from_be_bytes([0, 0, a, b, c, d, e, f])
 }
 
 fn present(at: u16) -> Option<usize> {

@@ -15,13 +15,16 @@ enum Flood {
     Unanswered,
     /// A host of the LAN whose peer answers each frame.
     Answered,
-    /// The same from all addresses of a /64.
+    /// The same from all addresses of a /64, behind a router.
     Block,
     /// A stranger, to one address of the LAN.
     Stranger,
     /// A stranger, to 65 536 addresses of the LAN.
     Everywhere,
 }
+
+const ATTACKER: [u8; 6] = [2, 7, 0, 0, 0, 1];
+const GATEWAY: [u8; 6] = [2, 8, 0, 0, 0, 1];
 
 struct Table {
     classifier: Classifier,
@@ -99,7 +102,8 @@ fn a_full_table_makes_room_for_those_who_have_less() {
 }
 
 fn beside(flood: Flood) -> Outcome {
-    let index = Index::compile(&Spec::default());
+    let routers = if matches!(flood, Flood::Block) { vec![ATTACKER] } else { vec![] };
+    let index = Index::compile(&Spec { routers, ..Spec::default() });
     let classifier = Classifier::new(Limits::default(), Seed::new(3), index);
     let mut table = Table { classifier, now: Instant::from_ns(1) };
     let mut outcome = Outcome::default();
@@ -164,7 +168,13 @@ impl Table {
             Flood::Everywhere => vec![(Side::Wan, far, near([10, 1, c, d]))],
         };
         for (side, from, to) in frames {
-            let bytes = Build::udp(from, to).to_vec();
+            let build = Build::udp(from, to);
+            let build = match (flood, side) {
+                (Flood::Everywhere, _) => build,
+                (_, Side::Lan) => build.macs(ATTACKER, GATEWAY),
+                (_, Side::Wan) => build.macs(GATEWAY, ATTACKER),
+            };
+            let bytes = build.to_vec();
             for _ in 0..4 {
                 self.classifier.one(self.now, side, &Headers::parse(&bytes), &bytes);
             }

@@ -15,7 +15,7 @@ const NOW: Instant = Instant::from_ns(1);
 fn spec(rules: Vec<When>) -> Spec {
     let classes = (0u32..).zip(&rules).map(|(n, _)| leaf(n)).collect();
     let rules = (0u32..).zip(rules).map(|(class, when)| Rule { class, when }).collect();
-    Spec { rules, classes, subscribers: vec![], default_leaf: 99 }
+    Spec { rules, classes, default_leaf: 99, ..Spec::default() }
 }
 
 fn leaf(leaf: u32) -> Class {

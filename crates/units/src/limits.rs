@@ -37,6 +37,8 @@ pub const EACH_LEAVES: u32 = 4_096;
 pub const EACH_IDLE_SECS: u64 = 300;
 /// Hosts of one class that are remembered as asking for a leaf of their own.
 pub const EACH_ASKERS: usize = 64;
+/// MACs that one link may name as routers.
+pub const ROUTERS: usize = 64;
 /// Connections in the flow table unless the caller says otherwise.
 pub const FLOWS: usize = 1 << 17;
 /// A host that has more than one in so many places of the flow table has more than its part.
