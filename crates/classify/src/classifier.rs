@@ -10,6 +10,7 @@ use weir_units::Instant;
 use weir_units::limits::{BURST_FRAMES, FLOWS, FRAGMENTED};
 
 use crate::ahead::{Ahead, look};
+use crate::crowds::Crowds;
 use crate::entry::{Kept, NO_EACH};
 use crate::facts::Facts;
 use crate::flows::{Flows, Newcomer, Placed, Spot};
@@ -39,6 +40,7 @@ pub struct Classifier {
     ahead: Box<[Ahead]>,
     fragments: Fragments,
     events: VecDeque<Event>,
+    crowds: Crowds,
     counters: Counters,
     /// Whose leaves are looked at next for silent hosts.
     sweep: usize,
@@ -107,6 +109,7 @@ impl Classifier {
             ahead: vec![Ahead::default(); BURST_FRAMES].into(),
             fragments: Fragments::new(limits.fragmented),
             events: VecDeque::with_capacity(EVENTS),
+            crowds: Crowds::new(),
             counters: Counters::default(),
             sweep: 0,
         }
@@ -254,6 +257,12 @@ impl Classifier {
         hosts.flat_map(|hosts| hosts.askers().map(|owner| (hosts.class(), owner)))
     }
 
+    /// MACs that have more addresses than a host does, and that the policy names no routers: all
+    /// behind them share one host's part.
+    pub fn crowds(&self) -> impl Iterator<Item = [u8; 6]> {
+        self.crowds.macs(&self.index.routers)
+    }
+
     /// What happened so far.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
@@ -296,6 +305,11 @@ impl Classifier {
         if let Some(place) = self.flows.find(spot, &key) {
             self.counters.known += 1;
             return self.at(place, facts, now);
+        }
+        if facts.side == Side::Lan
+            && let Some(mac) = facts.host_mac(&self.index.routers)
+        {
+            self.crowds.note(mac, self.seed.host(facts.address_behind()), now);
         }
         let new = Newcomer::of(facts.side, self.host(facts));
         match self.flows.place(spot, key, new, now) {

@@ -50,13 +50,27 @@ impl<'f> Facts<'f> {
     /// address: a host has a whole /64 of IPv6 if it likes.
     #[inline]
     pub(crate) fn host(&self, routers: &Routers) -> u128 {
-        match self.lan_mac().map(number) {
+        match self.lan_mac_number() {
             Some(mac) if !routers.has(mac) => (1 << 48 | mac).into(),
             _ => self.address_behind(),
         }
     }
 
-    fn address_behind(&self) -> u128 {
+    /// The MAC on the LAN side as [`number`] has it, read with what lies behind it: no frame of
+    /// Ethernet ends there.
+    #[inline]
+    fn lan_mac_number(&self) -> Option<u64> {
+        let at = if self.side == Side::Lan { 6 } else { 0 };
+        let eight = self.bytes.get(at..)?.first_chunk()?;
+        Some(u64::from_be_bytes(*eight) >> 16)
+    }
+
+    /// The MAC of a host on the LAN side that is no router.
+    pub(crate) fn host_mac(&self, routers: &Routers) -> Option<u64> {
+        self.lan_mac_number().filter(|&mac| !routers.has(mac))
+    }
+
+    pub(crate) fn address_behind(&self) -> u128 {
         match self.headers.net {
             Net::V6 => self.lan() & u128::MAX << 64,
             Net::V4 | Net::Arp | Net::None => self.lan(),

@@ -39,6 +39,13 @@ pub const EACH_IDLE_SECS: u64 = 300;
 pub const EACH_ASKERS: usize = 64;
 /// MACs that one link may name as routers.
 pub const ROUTERS: usize = 64;
+/// Addresses of one MAC within ten minutes that are one host's without a word, IPv4 addresses and
+/// /64s of IPv6.
+pub const CROWD_ADDRESSES: usize = 4;
+/// MACs whose addresses are counted at once.
+pub const CROWD_MACS: usize = 256;
+/// MACs with more addresses than that which are told of.
+pub const CROWDS_TOLD: usize = 16;
 /// Connections in the flow table unless the caller says otherwise.
 pub const FLOWS: usize = 1 << 17;
 /// A host that has more than one in so many places of the flow table has more than its part.
