@@ -10,9 +10,10 @@ use weir_units::Instant;
 use weir_units::limits::{BURST_FRAMES, FLOWS, FRAGMENTED};
 
 use crate::ahead::{Ahead, look};
+use crate::crowds::Crowds;
 use crate::entry::{Kept, NO_EACH};
 use crate::facts::Facts;
-use crate::flows::{Flows, Placed, Spot};
+use crate::flows::{Flows, Newcomer, Placed, Spot};
 use crate::fragments::Fragments;
 use crate::hosts::{Event, Owner, Who};
 use crate::index::{Goal, Index};
@@ -39,6 +40,7 @@ pub struct Classifier {
     ahead: Box<[Ahead]>,
     fragments: Fragments,
     events: VecDeque<Event>,
+    crowds: Crowds,
     counters: Counters,
     /// Whose leaves are looked at next for silent hosts.
     sweep: usize,
@@ -53,7 +55,7 @@ pub struct Counters {
     pub new: u64,
     /// Frames of known connections for which the rules were asked again.
     pub reclassified: u64,
-    /// Frames of new connections that found no place; they were classified all the same.
+    /// Frames of connections that found no place; they were classified all the same.
     pub refused: u64,
     /// Connections that gave their place to another.
     pub evicted: u64,
@@ -107,6 +109,7 @@ impl Classifier {
             ahead: vec![Ahead::default(); BURST_FRAMES].into(),
             fragments: Fragments::new(limits.fragmented),
             events: VecDeque::with_capacity(EVENTS),
+            crowds: Crowds::new(),
             counters: Counters::default(),
             sweep: 0,
         }
@@ -156,7 +159,7 @@ impl Classifier {
             } else {
                 self.found_or_new(&facts, ahead.spot, now)
             };
-            let host = self.seed.host(facts.lan());
+            let host = self.host(&facts);
             *label = Label { leaf, flow, host, ..Label::new(side, headers) };
             label.kind = label.kind.answered(self.flows.is_answered(flow));
         }
@@ -170,7 +173,7 @@ impl Classifier {
             return self.fragment(&facts, now);
         }
         let (leaf, flow) = self.anywhere(&facts, now);
-        let host = self.seed.host(facts.lan());
+        let host = self.host(&facts);
         let mut label = Label { leaf, flow, host, ..Label::new(side, headers) };
         label.kind = label.kind.answered(self.flows.is_answered(flow));
         label
@@ -228,13 +231,14 @@ impl Classifier {
     fn explain_host(&self, each: u32, facts: &Facts) -> (Option<u32>, Option<Owner>) {
         let hosts = &self.index.hosts[each as usize];
         let overflow = (Some(hosts.each().overflow_leaf), None);
-        let Some(who) = Who::of(hosts.each().by, facts) else { return overflow };
+        let by = hosts.each().by;
+        let Some(who) = Who::of(by, facts) else { return overflow };
         if !hosts.knows(who) {
             return overflow;
         }
-        let owner = Some(who.owner(hosts.each().by));
-        match hosts.find(self.seed, who) {
-            Some(leaf) => (Some(leaf), owner),
+        let owner = Some(who.owner(by));
+        match hosts.find(self.seed, who.or_host(by, facts, &self.index.routers)) {
+            Some(leaf) => (Some(leaf), hosts.owner(leaf)),
             None if facts.side == Side::Wan && hosts.each().by.is_of_lan() => overflow,
             None if hosts.has_room() => (None, owner),
             None => overflow,
@@ -251,6 +255,12 @@ impl Classifier {
     pub fn askers(&self) -> impl Iterator<Item = (u32, Owner)> {
         let hosts = self.index.hosts.iter();
         hosts.flat_map(|hosts| hosts.askers().map(|owner| (hosts.class(), owner)))
+    }
+
+    /// MACs that have more addresses than a host does, and that the policy names no routers: all
+    /// behind them share one host's part.
+    pub fn crowds(&self) -> impl Iterator<Item = [u8; 6]> {
+        self.crowds.macs(&self.index.routers)
     }
 
     /// What happened so far.
@@ -277,6 +287,12 @@ impl Classifier {
         self.flows.place_of(flow).is_some()
     }
 
+    /// What stands for the host on the LAN side.
+    #[inline]
+    fn host(&self, facts: &Facts) -> u32 {
+        self.seed.host(facts.host(&self.index.routers))
+    }
+
     fn without_flow(&mut self, facts: &Facts, now: Instant) -> (u32, Flow) {
         let goal = self.index.answer(facts).goal;
         let (leaf, _) = self.leaf(goal, facts, now);
@@ -290,7 +306,13 @@ impl Classifier {
             self.counters.known += 1;
             return self.at(place, facts, now);
         }
-        match self.flows.place(spot, key, now) {
+        if facts.side == Side::Lan
+            && let Some(mac) = facts.host_mac(&self.index.routers)
+        {
+            self.crowds.note(mac, self.seed.host(facts.address_behind()), now);
+        }
+        let new = Newcomer::of(facts.side, self.host(facts));
+        match self.flows.place(spot, key, new, now) {
             Placed::Free(place) => {
                 self.counters.new += 1;
                 self.at(place, facts, now)
@@ -318,7 +340,7 @@ impl Classifier {
     fn piece(&mut self, facts: &Facts, now: Instant) -> Label {
         let (side, headers) = (facts.side, facts.headers);
         let mut label = Label::new(side, headers);
-        label.host = self.seed.host(facts.lan());
+        label.host = self.host(facts);
         if headers.fragment == Fragment::First {
             let rest = Key::of_ip(facts).rest();
             self.fragments.note(self.seed, headers, rest, now);
@@ -382,7 +404,11 @@ impl Classifier {
     #[inline]
     fn is_owner(&mut self, each: u32, leaf: u32, facts: &Facts, now: Instant) -> bool {
         let Some(hosts) = self.index.hosts.get_mut(each as usize) else { return false };
-        Who::of(hosts.each().by, facts).is_some_and(|who| hosts.touch(leaf, who, facts.side, now))
+        let by = hosts.each().by;
+        Who::of(by, facts).is_some_and(|who| {
+            let host = who.or_host(by, facts, &self.index.routers);
+            hosts.touch(leaf, host, facts.side, now)
+        })
     }
 
     /// The leaf that a goal means for a frame, made if need be, and which `each` it is of.
@@ -404,15 +430,16 @@ impl Classifier {
             }
             return (overflow, NO_EACH);
         }
-        if let Some(leaf) = hosts.find(self.seed, who) {
-            hosts.touch(leaf, who, facts.side, now);
+        let host = who.or_host(by, facts, &self.index.routers);
+        if let Some(leaf) = hosts.find(self.seed, host) {
+            hosts.touch(leaf, host, facts.side, now);
             return (leaf, each);
         }
         if facts.side == Side::Wan && by.is_of_lan() {
             // anyone outside can send to addresses that nobody has
             return (overflow, each);
         }
-        let Some(leaf) = hosts.make(self.seed, who, now) else {
+        let Some(leaf) = hosts.make(self.seed, host, who, now) else {
             self.counters.hosts_overflowed += 1;
             return (overflow, each);
         };

@@ -22,6 +22,8 @@ pub(crate) struct Entry {
     frames: u8,
     /// Bits: LAN seen, WAN seen, FIN from the LAN, FIN from the WAN, reset.
     state: u8,
+    /// Where its host's connections are counted.
+    pub(crate) cell: u16,
     pub(crate) answers: [Kept; 2],
 }
 
@@ -36,6 +38,21 @@ pub(crate) struct Kept {
     pub(crate) epoch: u32,
 }
 
+/// How much a connection that holds a place has done for it; the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Standing {
+    /// It is closed, or has been silent for longer than such a connection is kept.
+    Over,
+    /// Only strangers have sent on it.
+    Uncalled,
+    /// Only the LAN side has sent on it, and little.
+    Begun,
+    /// Only the LAN side has sent on it.
+    OneWay,
+    /// Both sides have sent on it.
+    Alive,
+}
+
 /// The leaf is not one made for a host.
 pub(crate) const NO_EACH: u32 = u32::MAX;
 
@@ -45,9 +62,9 @@ const RESET: u8 = 16;
 
 impl Entry {
     /// Gives the place to another connection.
-    pub(crate) fn begin(&mut self, key: Key, now: Instant) {
+    pub(crate) fn begin(&mut self, key: Key, cell: u16, now: Instant) {
         let generation = self.generation.wrapping_add(1);
-        *self = Entry { key, seen: now, generation, ..Entry::default() };
+        *self = Entry { key, seen: now, generation, cell, ..Entry::default() };
     }
 
     /// One more frame of the connection.
@@ -83,9 +100,14 @@ impl Entry {
         self.state & (1 << Side::Lan as u8 | RESET) == 1 << Side::Lan as u8
     }
 
-    /// Whether it may not be forgotten in favour of another while it is not idle.
+    /// Whether it is kept for long though it is silent. What only strangers have sent on is not.
     fn is_proven(&self) -> bool {
-        !self.is_closed() && (self.state & BOTH == BOTH || self.frames >= FLOW_FRAMES_ALIVE)
+        let is_kept = self.state & BOTH == BOTH || self.frames >= FLOW_FRAMES_ALIVE;
+        !self.is_closed() && self.has_called() && is_kept
+    }
+
+    const fn has_called(&self) -> bool {
+        self.state & 1 << Side::Lan as u8 != 0
     }
 
     fn is_closed(&self) -> bool {
@@ -108,9 +130,24 @@ impl Entry {
         now.since(self.seen) > Span::from_secs(idle)
     }
 
-    /// Whether its place may be given to a new connection.
-    pub(crate) fn may_go(&self, now: Instant) -> bool {
-        !self.is_proven() || self.is_idle(now)
+    /// What weighs when a new connection finds no free place.
+    pub(crate) fn standing(&self, now: Instant) -> Standing {
+        if self.is_closed() || self.is_idle(now) {
+            Standing::Over
+        } else if !self.has_called() {
+            Standing::Uncalled
+        } else if self.state & BOTH == BOTH {
+            Standing::Alive
+        } else if self.is_proven() {
+            Standing::OneWay
+        } else {
+            Standing::Begun
+        }
+    }
+
+    /// Whether nobody would miss it soon, though it is alive.
+    pub(crate) fn is_quiet(&self, now: Instant) -> bool {
+        now.since(self.seen) > Span::from_secs(FLOW_IDLE_UNANSWERED_SECS)
     }
 }
 

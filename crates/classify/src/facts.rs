@@ -1,10 +1,16 @@
 //! What a rule can ask of a frame, seen from the LAN: which of the two ends is the LAN host
 //! follows from the side that the frame came in from.
 
-use weir_packet::{Headers, Side, ethernet, tcp};
+use weir_packet::{Headers, Net, Side, ethernet, tcp};
+
+use weir_units::limits::ROUTERS;
 
 use crate::key::{SCTP, UDP};
 use crate::spec::{From, Raw};
+
+/// MACs of the LAN side behind which there are hosts by their addresses; sorted.
+#[derive(Debug, Default)]
+pub(crate) struct Routers(Box<[u64]>);
 
 /// A frame as rules see it.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +43,37 @@ impl<'f> Facts<'f> {
         match self.side {
             Side::Lan => self.headers.source,
             Side::Wan => self.headers.target,
+        }
+    }
+
+    /// The host on the LAN side: its MAC, whatever its addresses. Behind a router, who has the
+    /// address: a host has a whole /64 of IPv6 if it likes.
+    #[inline]
+    pub(crate) fn host(&self, routers: &Routers) -> u128 {
+        match self.lan_mac_number() {
+            Some(mac) if !routers.has(mac) => (1 << 48 | mac).into(),
+            _ => self.address_behind(),
+        }
+    }
+
+    /// The MAC on the LAN side as [`number`] has it, read with what lies behind it: no frame of
+    /// Ethernet ends there.
+    #[inline]
+    fn lan_mac_number(&self) -> Option<u64> {
+        let at = if self.side == Side::Lan { 6 } else { 0 };
+        let eight = self.bytes.get(at..)?.first_chunk()?;
+        Some(u64::from_be_bytes(*eight) >> 16)
+    }
+
+    /// The MAC of a host on the LAN side that is no router.
+    pub(crate) fn host_mac(&self, routers: &Routers) -> Option<u64> {
+        self.lan_mac_number().filter(|&mac| !routers.has(mac))
+    }
+
+    pub(crate) fn address_behind(&self) -> u128 {
+        match self.headers.net {
+            Net::V6 => self.lan() & u128::MAX << 64,
+            Net::V4 | Net::Arp | Net::None => self.lan(),
         }
     }
 
@@ -97,6 +134,26 @@ impl<'f> Facts<'f> {
         let value = bytes.iter().fold(0, |value, &byte| (value << 8) | u64::from(byte));
         (value ^ raw.value) & raw.mask == 0
     }
+}
+
+impl Routers {
+    pub(crate) fn of(macs: &[[u8; 6]]) -> Routers {
+        let mut macs: Vec<u64> = macs.iter().copied().map(number).collect();
+        macs.sort_unstable();
+        macs.truncate(ROUTERS);
+        Routers(macs.into())
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, mac: u64) -> bool {
+        !self.0.is_empty() && self.0.binary_search(&mac).is_ok()
+    }
+}
+
+/// A MAC as a number.
+#[inline]
+pub(crate) const fn number([a, b, c, d, e, f]: [u8; 6]) -> u64 {
+    u64::from_be_bytes([0, 0, a, b, c, d, e, f])
 }
 
 fn present(at: u16) -> Option<usize> {

@@ -1,7 +1,10 @@
 //! The flow table: buckets of eight places, two candidate buckets per connection, the one with
 //! more room taken. The tags of a bucket lie together and apart from the entries, so that a
 //! look-up that finds nothing touches two cache lines, and one that does touches the entry it
-//! wants. It never grows; it never gives away the place of a connection that is alive.
+//! wants. It never grows. Where there is no room for a new connection, `parts` says which of those
+//! that are there gives its place away, if any.
+
+mod parts;
 
 use std::hint::select_unpredictable;
 
@@ -10,6 +13,8 @@ use weir_units::Instant;
 
 use crate::entry::Entry;
 use crate::key::Key;
+pub(crate) use parts::Newcomer;
+use parts::Parts;
 
 const WAYS: usize = 8;
 
@@ -22,6 +27,7 @@ struct Tags([u64; 2]);
 pub(crate) struct Flows {
     tags: Box<[Tags]>,
     entries: Box<[Entry]>,
+    parts: Parts,
     len: usize,
     sweep: usize,
 }
@@ -51,6 +57,7 @@ impl Flows {
         Flows {
             tags: vec![Tags::default(); buckets].into(),
             entries: vec![Entry::default(); buckets * WAYS].into(),
+            parts: Parts::of(buckets * WAYS),
             len: 0,
             sweep: 0,
         }
@@ -121,7 +128,7 @@ impl Flows {
     }
 
     /// A place for a connection that has none.
-    pub(crate) fn place(&mut self, spot: Spot, key: Key, now: Instant) -> Placed {
+    pub(crate) fn place(&mut self, spot: Spot, key: Key, new: Newcomer, now: Instant) -> Placed {
         let [a, b] = spot.buckets;
         let free = |bucket: u32| self.tags[bucket as usize].with(0);
         let (in_a, in_b) = (free(a), free(b));
@@ -130,20 +137,23 @@ impl Flows {
         if free != 0 {
             let place = bucket as usize * WAYS + Tags::way(free) as usize;
             self.len += 1;
-            return Placed::Free(self.begin(place, spot.tag, key, now));
+            return Placed::Free(self.begin(place, spot.tag, key, new, now));
         }
         let places =
             spot.buckets.into_iter().flat_map(|b| b as usize * WAYS..(b as usize + 1) * WAYS);
-        let may_go = places.filter(|&place| self.entries[place].may_go(now));
-        match may_go.min_by_key(|&place| self.entries[place].seen) {
-            Some(place) => Placed::Instead(self.begin(place, spot.tag, key, now)),
-            None => Placed::Refused,
-        }
+        let rivals = places.filter_map(|place| {
+            let claim = self.parts.claim(new, &self.entries[place], now)?;
+            Some((claim, place))
+        });
+        let Some((_, place)) = rivals.min() else { return Placed::Refused };
+        self.parts.leave(self.entries[place].cell);
+        Placed::Instead(self.begin(place, spot.tag, key, new, now))
     }
 
-    fn begin(&mut self, place: usize, tag: u16, key: Key, now: Instant) -> u32 {
+    fn begin(&mut self, place: usize, tag: u16, key: Key, new: Newcomer, now: Instant) -> u32 {
         self.tags[place / WAYS].set(place % WAYS, tag);
-        self.entries[place].begin(key, now);
+        self.entries[place].begin(key, new.cell, now);
+        self.parts.join(new.cell);
         u32::try_from(place).unwrap_or(u32::MAX)
     }
 
@@ -166,6 +176,7 @@ impl Flows {
                 let place = self.sweep * WAYS + way;
                 if tags.get(way) != 0 && self.entries[place].is_idle(now) {
                     tags.set(way, 0);
+                    self.parts.leave(self.entries[place].cell);
                     self.len -= 1;
                 }
             }

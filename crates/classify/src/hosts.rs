@@ -12,7 +12,7 @@ use weir_packet::{Net, Side};
 use weir_units::limits::{CLASSES, EACH_ASKERS};
 use weir_units::{Instant, Prefix};
 
-use crate::facts::Facts;
+use crate::facts::{Facts, Routers, number};
 use crate::key::{Seed, halves};
 use crate::spec::{By, Each};
 use known::Known;
@@ -77,6 +77,9 @@ pub(crate) struct Hosts {
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
+    /// The host as the table finds it: what all of its addresses have in common.
+    host: Who,
+    /// Its address that came first.
     who: Who,
     seen: Instant,
     taken: bool,
@@ -95,10 +98,7 @@ impl Who {
     /// The host of a frame, if it has what `by` asks for.
     #[inline]
     pub(crate) fn of(by: By, facts: &Facts) -> Option<Who> {
-        let mac = |[a, b, c, d, e, f]: [u8; 6]| {
-            let bits = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
-            Who { bits: bits.into(), v4: false }
-        };
+        let mac = |mac: [u8; 6]| Who { bits: number(mac).into(), v4: false };
         match by {
             By::LanHost => Who::address(facts, facts.lan(), 32, 128),
             By::WanHost => Who::address(facts, facts.wan(), 32, 128),
@@ -106,6 +106,19 @@ impl Who {
             By::WanPrefix { v4, v6 } => Who::address(facts, facts.wan(), v4, v6),
             By::LanMac => facts.lan_mac().map(mac),
             By::Vlan => facts.headers.vlan().map(|vlan| Who { bits: vlan.into(), v4: false }),
+        }
+    }
+
+    /// The host that has this address, where leaves are made by hosts of the LAN.
+    #[inline]
+    pub(crate) fn or_host(self, by: By, facts: &Facts, routers: &Routers) -> Who {
+        match by {
+            By::LanHost => {
+                let bits = facts.host(routers);
+                // behind a router, an address of either family by its number
+                Who { bits, v4: self.v4 && bits == self.bits }
+            }
+            _ => self,
         }
     }
 
@@ -155,7 +168,7 @@ impl Hosts {
             each.count.min(u32::MAX - each.first_leaf).min(u32::try_from(CLASSES).unwrap_or(0));
         let known = Known::of(each.known.take());
         let askers = VecDeque::with_capacity(if known.is_everybody() { 0 } else { EACH_ASKERS });
-        let free = Slot { who: Who::NOBODY, seen: Instant::ZERO, taken: false };
+        let free = Slot { host: Who::NOBODY, who: Who::NOBODY, seen: Instant::ZERO, taken: false };
         Hosts {
             class,
             each,
@@ -222,10 +235,10 @@ impl Hosts {
     /// Whether a leaf stands for this host; if so, the host is seen. One of the LAN is seen when it
     /// sends, and not when anyone outside sends to it.
     #[inline]
-    pub(crate) fn touch(&mut self, leaf: u32, who: Who, side: Side, now: Instant) -> bool {
+    pub(crate) fn touch(&mut self, leaf: u32, host: Who, side: Side, now: Instant) -> bool {
         let slot = leaf.wrapping_sub(self.each.first_leaf) as usize;
         match self.slots.get_mut(slot) {
-            Some(slot) if slot.taken && slot.who == who => {
+            Some(slot) if slot.taken && slot.host == host => {
                 if side == Side::Lan || !self.each.by.is_of_lan() {
                     slot.seen = now;
                 }
@@ -236,16 +249,16 @@ impl Hosts {
     }
 
     /// The leaf of a host that has one.
-    pub(crate) fn find(&self, seed: Seed, who: Who) -> Option<u32> {
-        let slot = self.buckets[self.bucket_of(seed, who)?].checked_sub(1)?;
+    pub(crate) fn find(&self, seed: Seed, host: Who) -> Option<u32> {
+        let slot = self.buckets[self.bucket_of(seed, host)?].checked_sub(1)?;
         Some(self.each.first_leaf + slot)
     }
 
     /// Makes a leaf for a host that has none; `None` if all leaves are taken.
-    pub(crate) fn make(&mut self, seed: Seed, who: Who, now: Instant) -> Option<u32> {
+    pub(crate) fn make(&mut self, seed: Seed, host: Who, who: Who, now: Instant) -> Option<u32> {
         let slot = self.free.pop()?;
-        self.slots[slot as usize] = Slot { who, seen: now, taken: true };
-        let mut at = self.home(seed, who);
+        self.slots[slot as usize] = Slot { host, who, seen: now, taken: true };
+        let mut at = self.home(seed, host);
         while self.buckets[at] != 0 {
             at = self.next(at);
         }
@@ -279,7 +292,7 @@ impl Hosts {
         if !slot.taken || now.since(slot.seen) < self.each.idle || !may_reuse(leaf) {
             return None;
         }
-        if let Some(bucket) = self.bucket_of(seed, slot.who) {
+        if let Some(bucket) = self.bucket_of(seed, slot.host) {
             self.empty(seed, bucket);
         }
         self.slots[place].taken = false;
@@ -292,21 +305,21 @@ impl Hosts {
         self.sweep == 0
     }
 
-    fn home(&self, seed: Seed, who: Who) -> usize {
+    fn home(&self, seed: Seed, host: Who) -> usize {
         // the table has a power of two of buckets: the remainder is the low bits
-        usize::try_from(who.hash(seed) % self.buckets.len() as u64).unwrap_or(0)
+        usize::try_from(host.hash(seed) % self.buckets.len() as u64).unwrap_or(0)
     }
 
     fn next(&self, at: usize) -> usize {
         (at + 1) % self.buckets.len()
     }
 
-    fn bucket_of(&self, seed: Seed, who: Who) -> Option<usize> {
-        let mut at = self.home(seed, who);
+    fn bucket_of(&self, seed: Seed, host: Who) -> Option<usize> {
+        let mut at = self.home(seed, host);
         // half of the buckets are empty, so that this ends soon; the bound is for a table of none
         for _ in 0..self.buckets.len() {
             let slot = self.buckets[at].checked_sub(1)?;
-            if self.slots[slot as usize].who == who {
+            if self.slots[slot as usize].host == host {
                 return Some(at);
             }
             at = self.next(at);
@@ -322,7 +335,7 @@ impl Hosts {
         loop {
             at = self.next(at);
             let Some(slot) = self.buckets[at].checked_sub(1) else { return };
-            let home = self.home(seed, self.slots[slot as usize].who);
+            let home = self.home(seed, self.slots[slot as usize].host);
             // from its home to where it lies: does the way lead over the hole?
             if (at + len - home) % len >= (at + len - hole) % len {
                 self.buckets[hole] = self.buckets[at];
@@ -372,7 +385,7 @@ mod tests {
                 now += Span::from_ms(ms);
                 let who = Who { bits, v4: false };
                 prop_assert_eq!(hosts.find(seed, who), model.get(&bits).copied());
-                let leaf = hosts.find(seed, who).or_else(|| hosts.make(seed, who, now));
+                let leaf = hosts.find(seed, who).or_else(|| hosts.make(seed, who, who, now));
                 let is_full = !model.contains_key(&bits) && model.len() == count as usize;
                 prop_assert_eq!(leaf.is_none(), is_full);
                 if let Some(leaf) = leaf {

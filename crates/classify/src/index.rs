@@ -3,7 +3,7 @@
 
 use weir_packet::Net;
 
-use crate::facts::Facts;
+use crate::facts::{Facts, Routers};
 use crate::fields::{FIELDS, Field};
 use crate::hosts::{Hosts, Owner};
 use crate::ranges::Ranges;
@@ -34,6 +34,7 @@ pub struct Index {
     /// The fields before this one are the same for all frames of a connection and direction.
     steady: usize,
     pub(crate) hosts: Vec<Hosts>,
+    pub(crate) routers: Routers,
     /// The places in `hosts`, by the first leaf.
     by_leaf: Box<[u32]>,
 }
@@ -113,6 +114,7 @@ impl Index {
             default_leaf: spec.default_leaf,
             by_leaf: by_leaf(&hosts),
             hosts,
+            routers: Routers::of(&spec.routers),
         }
     }
 }

@@ -4,6 +4,7 @@
 
 mod ahead;
 mod classifier;
+mod crowds;
 mod entry;
 mod facts;
 mod fields;

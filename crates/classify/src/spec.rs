@@ -16,6 +16,9 @@ pub struct Spec {
     pub subscribers: Vec<(Prefix, u32)>,
     /// Where a frame goes that no rule takes.
     pub default_leaf: u32,
+    /// MACs of the LAN side that are routers: behind them hosts are told apart by their addresses.
+    /// All addresses behind any other MAC are one host's.
+    pub routers: Vec<[u8; 6]>,
 }
 
 /// One line of a class's `match`.
@@ -71,7 +74,7 @@ pub struct Each {
 /// What makes two frames the same host's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// The address on the LAN side.
+    /// The host on the LAN side: its MAC or, behind a router, its IPv4 address or /64 of IPv6.
     LanHost,
     /// The address on the WAN side.
     WanHost,

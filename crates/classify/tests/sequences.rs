@@ -15,7 +15,7 @@ const NOW: Instant = Instant::from_ns(1);
 fn spec(rules: Vec<When>) -> Spec {
     let classes = (0u32..).zip(&rules).map(|(n, _)| leaf(n)).collect();
     let rules = (0u32..).zip(rules).map(|(class, when)| Rule { class, when }).collect();
-    Spec { rules, classes, subscribers: vec![], default_leaf: 99 }
+    Spec { rules, classes, default_leaf: 99, ..Spec::default() }
 }
 
 fn leaf(leaf: u32) -> Class {
@@ -126,12 +126,13 @@ fn a_full_flow_table_loses_no_fragments() {
     let mut classifier = classifier(&spec(ports), 8);
     // connections that are alive hold all places
     for port in 1..=200 {
-        for _ in 0..5 {
-            up(&mut classifier, NOW, &udp(9, port));
-        }
+        up(&mut classifier, NOW, &udp(9, port));
+        let (host, far) =
+            (SocketAddr::from(([10, 0, 0, 9], port)), SocketAddr::from(([192, 0, 2, 1], 53)));
+        down(&mut classifier, NOW, &Build::udp(far, host));
     }
-    let first = udp(1, 4000).payload_len(64).fragment(0, true, 77);
-    let later = udp(1, 4000).payload_len(64).fragment(64, false, 77);
+    let first = udp(9, 4000).payload_len(64).fragment(0, true, 77);
+    let later = udp(9, 4000).payload_len(64).fragment(64, false, 77);
     for piece in [&first, &later, &later] {
         let label = up(&mut classifier, NOW, piece);
         assert_eq!((label.leaf, label.flow), (0, Flow::NONE));

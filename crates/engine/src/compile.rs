@@ -143,7 +143,8 @@ pub(crate) fn link(plan: &Plan) -> Link {
 /// What classify is told, and which of its rules is which rule of which asked class.
 pub(crate) fn spec(plan: &Plan, layout: &Layout) -> (classify::Spec, Vec<(u32, u32)>) {
     let slot = |node: u32| layout.slots[node as usize];
-    let mut spec = classify::Spec { default_leaf: slot(plan.rest), ..classify::Spec::default() };
+    let (default_leaf, routers) = (slot(plan.rest), plan.routers.clone());
+    let mut spec = classify::Spec { default_leaf, routers, ..classify::Spec::default() };
     let mut numbers = Vec::new();
     for (asked, number) in plan.asked.iter().zip(0u32..) {
         let target = match asked.target {

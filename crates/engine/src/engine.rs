@@ -8,7 +8,7 @@ use weir_condition::Conditioner;
 use weir_condition::police::Policer;
 use weir_packet::{Headers, Label, Pool, Side};
 use weir_shape::tree::{Edit, Tree};
-use weir_units::limits::{BURST_FRAMES, FLOWS};
+use weir_units::limits::{BURST_FRAMES, CROWDS_TOLD, FLOWS};
 use weir_units::{Bytes, Instant, Rate};
 
 use crate::change::{Change, Layout};
@@ -90,6 +90,8 @@ pub struct Snapshot {
     pub round_trips: RoundTrips,
     /// Those who ask for a leaf, by the asked class.
     pub askers: Vec<(u32, Owner)>,
+    /// MACs with many addresses that the policy does not name routers.
+    pub crowds: Vec<[u8; 6]>,
 }
 
 /// The books of one leaf.
@@ -116,6 +118,7 @@ impl Snapshot {
         Snapshot {
             leaves: Vec::with_capacity(SLICE as usize),
             askers: Vec::with_capacity(ASKERS),
+            crowds: Vec::with_capacity(CROWDS_TOLD),
             ..Snapshot::default()
         }
     }
@@ -307,6 +310,8 @@ impl Engine {
         into.round_trips = self.watch.round_trips();
         into.askers.clear();
         into.askers.extend(self.classifier.askers().take(ASKERS));
+        into.crowds.clear();
+        into.crowds.extend(self.classifier.crowds().take(CROWDS_TOLD));
         let end = self.ledger.leaves().min(cursor.saturating_add(SLICE));
         for leaf in cursor..end {
             if let Some(slot) = self.ledger.leaf(leaf)

@@ -22,6 +22,9 @@ pub struct Report {
     pub gone: [Counters; 2],
     /// Who asks for a leaf of its own and is not approved.
     pub askers: Vec<Asker>,
+    /// MACs with many addresses that the policy does not name routers: all behind one of them share
+    /// one host's part.
+    pub crowds: Vec<[u8; 6]>,
 }
 
 /// Somebody who asks for a leaf of its own.
@@ -71,6 +74,8 @@ pub struct Books {
     pub gone: [Counters; 2],
     /// Those who ask for a leaf, by the asked class.
     pub askers: Vec<(u32, Owner)>,
+    /// MACs with many addresses that the policy does not name routers.
+    pub crowds: Vec<[u8; 6]>,
 }
 
 impl Books {
@@ -93,6 +98,7 @@ impl Books {
         self.total = slice.total;
         self.gone = slice.gone;
         self.askers.clone_from(&slice.askers);
+        self.crowds.clone_from(&slice.crowds);
     }
 }
 
@@ -148,7 +154,7 @@ impl Report {
             Some(Asker { class, who })
         };
         let askers = books.askers.iter().copied().filter_map(asker).collect();
-        Report { rows, gone: books.gone, askers }
+        Report { rows, gone: books.gone, askers, crowds: books.crowds.clone() }
     }
 }
 

@@ -6,7 +6,7 @@ mod wire;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use crate::tcp;
+use crate::{ethernet, tcp};
 
 /// A frame to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,9 +59,9 @@ struct Cut {
 }
 
 impl Build {
-    /// The MAC that a frame comes from unless it says otherwise.
+    /// The MAC that a frame comes from unless it is an IP packet or says otherwise.
     pub const SOURCE_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
-    /// The MAC that a frame goes to unless it says otherwise.
+    /// The MAC that a frame goes to unless it is an IP packet or says otherwise.
     pub const TARGET_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
     /// The hop limit of a packet unless it says otherwise.
     pub const TTL: u8 = 64;
@@ -118,9 +118,13 @@ impl Build {
             (IpAddr::V6(_), IpAddr::V4(v4)) => (source, v4.to_ipv6_mapped().into()),
             same => same,
         };
+        let (source_mac, target_mac) = match body {
+            Body::Arp { .. } | Body::Ethertype(_) => (Build::SOURCE_MAC, Build::TARGET_MAC),
+            _ => (ethernet::mac_for(source), ethernet::mac_for(target)),
+        };
         Build {
-            source_mac: Build::SOURCE_MAC,
-            target_mac: Build::TARGET_MAC,
+            source_mac,
+            target_mac,
             tags: Vec::new(),
             pppoe: None,
             body,

@@ -1,6 +1,8 @@
 //! The Ethernet header: two MACs and a type. A type below 0x600 is the length of an 802.3 frame:
 //! behind SNAP its packet is read, anything else is carried unread.
 
+use std::net::IpAddr;
+
 use crate::headers::Headers;
 use crate::read::array;
 use crate::{Fault, arp, ipv4, ipv6, pppoe, vlan};
@@ -32,6 +34,24 @@ pub fn target_mac(bytes: &[u8]) -> Option<[u8; 6]> {
 #[must_use]
 pub fn source_mac(bytes: &[u8]) -> Option<[u8; 6]> {
     array(bytes, 6).copied()
+}
+
+/// A MAC for the host of an address, where nothing says which it has: each host has its own.
+#[must_use]
+pub const fn mac_for(address: IpAddr) -> [u8; 6] {
+    let (family, [a, b, c, d]) = match address {
+        IpAddr::V4(v4) => (0, v4.octets()),
+        IpAddr::V6(v6) => {
+            let [a, b, c, d] = halved(v6.to_bits());
+            (6, (a ^ b ^ c ^ d).to_be_bytes())
+        }
+    };
+    [2, family, a, b, c, d]
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "all four parts are taken")]
+const fn halved(bits: u128) -> [u32; 4] {
+    [(bits >> 96) as u32, (bits >> 64) as u32, (bits >> 32) as u32, bits as u32]
 }
 
 #[inline]

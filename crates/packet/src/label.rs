@@ -10,7 +10,7 @@ pub struct Label {
     pub leaf: u32,
     /// The connection it belongs to.
     pub flow: Flow,
-    /// Stands for the host on the LAN side: a hash of its address.
+    /// Stands for the host on the LAN side: a hash of its MAC or, behind a router, of its address.
     pub host: u32,
     /// Where the network header begins; 0: nowhere.
     pub net_at: u16,

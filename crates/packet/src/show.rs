@@ -123,10 +123,18 @@ impl Show<'_> {
         }
         let macs = ethernet::source_mac(self.bytes).zip(ethernet::target_mac(self.bytes));
         match macs {
-            Some((a, b)) if (a, b) != (Build::SOURCE_MAC, Build::TARGET_MAC) => {
+            Some((a, b)) if (a, b) != self.usual_macs() => {
                 write!(f, " mac {} > {}", Mac(a), Mac(b))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// The MACs of a frame that was made without saying them.
+    fn usual_macs(&self) -> ([u8; 6], [u8; 6]) {
+        match self.headers.addresses().filter(|_| self.headers.is_ip()) {
+            Some((source, target)) => (ethernet::mac_for(source), ethernet::mac_for(target)),
+            None => (Build::SOURCE_MAC, Build::TARGET_MAC),
         }
     }
 

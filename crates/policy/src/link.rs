@@ -2,11 +2,13 @@
 
 use std::str::FromStr;
 
+use weir_units::limits::ROUTERS;
 use weir_units::{Rate, Unreadable};
 
 use crate::amount::{Amount, Both};
 use crate::class::{ENFORCE, Enforce};
 use crate::leaf::{self, LeafWords};
+use crate::matching;
 use crate::problem::{At, Place, Problems};
 use crate::reader::{Entry, Table};
 use crate::rest::{self, Rest};
@@ -39,6 +41,8 @@ pub struct Link {
     pub rest: Both<Option<At<Rest>>>,
     /// Who holds the classes to their rates.
     pub enforce: Enforce,
+    /// MACs of the LAN side behind which hosts are told apart by their addresses, sorted.
+    pub routers: Vec<[u8; 6]>,
     /// What its leaves do that do not say it themselves.
     pub leaf: LeafWords,
     /// Words that say nothing without queues, and where they stand.
@@ -72,8 +76,8 @@ pub const COUNTS: [(&str, Counts); 6] = [
     ("ptm", Counts::Ptm),
 ];
 
-const WORDS: [&str; 9] =
-    ["lan", "wan", "down", "up", "counts", "overhead", "margin", "rest", "enforce"];
+const WORDS: [&str; 10] =
+    ["lan", "wan", "down", "up", "counts", "overhead", "margin", "rest", "enforce", "routers"];
 
 /// All words of a link, in the order `weir fmt` gives them.
 pub(crate) fn words() -> Vec<&'static str> {
@@ -106,6 +110,7 @@ pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Opt
     let (margin, finds_down) = margin(table.take("margin"), problems);
     let rest = rest::read(table.take("rest"), problems);
     let enforce = table.take("enforce").and_then(|e| e.word("enforce", &ENFORCE, problems));
+    let routers = table.take("routers").map(|e| routers(e, problems));
     let said = silent::said(&table);
     let leaf = leaf::read_of_link(&mut table, problems);
     table.finish(&words(), problems);
@@ -125,6 +130,7 @@ pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Opt
         overhead: overhead.unwrap_or(0),
         rest,
         enforce: enforce.unwrap_or(Enforce::Auto),
+        routers: routers.unwrap_or_default(),
         leaf,
         said,
     })
@@ -145,6 +151,7 @@ pub(crate) fn placeholder() -> Link {
         overhead: 0,
         rest: Both { down: None, up: None },
         enforce: Enforce::Auto,
+        routers: Vec::new(),
         leaf: LeafWords::default(),
         said: Vec::new(),
     }
@@ -215,6 +222,31 @@ fn overhead(entry: Entry<'_>, problems: &mut Problems) -> Option<i16> {
         problems.error(entry.place, "\"overhead\" is not a number of bytes", help);
     }
     number
+}
+
+/// MACs of the LAN side that are routers.
+fn routers(entry: Entry<'_>, problems: &mut Problems) -> Vec<[u8; 6]> {
+    let mut macs = Vec::new();
+    for entry in entry.list() {
+        let text = entry.value.as_str();
+        match text.and_then(matching::mac) {
+            Some(mac) => macs.push(mac),
+            None => {
+                let said =
+                    text.map_or_else(|| entry.kind().to_owned(), |text| format!("\"{text}\""));
+                let what = format!("\"routers\" cannot be {said}: it is not a MAC address");
+                problems.error(entry.place, what, "write routers = [\"02:00:5e:10:00:01\"]");
+            }
+        }
+    }
+    macs.sort_unstable();
+    macs.dedup();
+    if macs.len() > ROUTERS {
+        let what = format!("\"routers\" names {} MAC addresses", macs.len());
+        problems.error(entry.place, what, format!("name {ROUTERS} at most"));
+        macs.truncate(ROUTERS);
+    }
+    macs
 }
 
 /// How far below the line to stay, as the operator writes it.

@@ -30,6 +30,9 @@ pub struct Plan {
     /// Whether the link's rate towards the LAN is found while traffic flows; the one written is the
     /// most.
     pub finds_down: bool,
+    /// MACs of the LAN side behind which hosts are told apart by their addresses, sorted. All
+    /// addresses behind any other MAC are one host's.
+    pub routers: Vec<[u8; 6]>,
     /// All nodes; a parent comes before its children. Node 0 is the link itself.
     pub nodes: Vec<Node>,
     /// The words of leaves, each different set once; [`Node::words`] points here.

@@ -45,6 +45,7 @@ pub(crate) fn resolve(policy: &Policy, tree: &Tree, link: &Link, problems: &mut 
             counts: link.counts,
             overhead: link.overhead,
             finds_down: link.finds_down,
+            routers: link.routers.clone(),
             nodes: Vec::with_capacity(nodes),
             words: Vec::new(),
             asked: Vec::new(),

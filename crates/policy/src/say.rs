@@ -69,6 +69,15 @@ pub fn each(each: &EachPlan) -> String {
     )
 }
 
+/// MAC addresses with blanks between them; `none`.
+pub(crate) fn macs(macs: &[[u8; 6]]) -> String {
+    if macs.is_empty() {
+        return "none".to_owned();
+    }
+    let known: Vec<Known> = macs.iter().copied().map(Known::Mac).collect();
+    list(&known)
+}
+
 fn list(known: &[Known]) -> String {
     let one = |known: &Known| match known {
         Known::Block(block) => block.to_string(),

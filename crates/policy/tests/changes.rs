@@ -166,6 +166,8 @@ fn what_only_follows_from_above_is_said_there() {
     assert_eq!(change(""), [shaped, rest]);
     let enforced = "~ link office enforce auto -> queue";
     assert_eq!(change("enforce = \"queue\"\n"), [shaped, enforced, rest]);
+    let named = "~ link office routers none -> 02:00:00:00:00:09";
+    assert_eq!(change("routers = \"02:00:00:00:00:09\"\n"), [shaped, named, rest]);
     let words = "[class.\"/w\"]\nqueue = \"fifo\"\n[class.\"/w/x\"]\nmatch = \"tcp\"\n";
     let (before, after) =
         (format!("{LINK}{words}"), format!("{LINK}{words}").replace("fifo", "fair"));

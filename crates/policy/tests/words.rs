@@ -121,7 +121,7 @@ fn leaves_take_words_from_above() {
 #[test]
 fn every_word_can_be_said() {
     let text = format!(
-        "{LINK}overhead = 18\nenforce = \"hsdba\"\n\
+        "{LINK}overhead = 18\nenforce = \"hsdba\"\nrouters = [\"02:00:00:00:00:09\"]\n\
          [group]\na = [\"10.0.0.0/8\", \"b\"]\nb = [\"fd00::/8\"]\n\
          [class.\"/x\"]\nlink = \"office\"\nwas = \"/y\"\nmatch = [\n\
          \"lan a, wan 192.0.2.0/24, tcp port 80-90, dscp af41, vlan 5, length 64-128, up\",\n\
@@ -144,6 +144,34 @@ fn every_word_can_be_said() {
         matches!(&said[..], [note] if note.contains("note: \"/\" shares between its leaves")),
         "{said:?}"
     );
+}
+
+#[test]
+fn routers_are_macs() {
+    let said = |list: &str| {
+        problems(&format!("{LINK}routers = {list}\n[class.\"/a\"]\nmatch = \"any\"\n"), "")
+    };
+    assert_eq!(said("[\"02:00:00:00:00:09\", \"AA-BB-CC-DD-EE-FF\"]"), [""; 0]);
+    assert_eq!(said("\"02:00:00:00:00:09\""), [""; 0], "one alone");
+    for (list, wrong) in [("[\"10.0.0.1\"]", "\"10.0.0.1\""), ("7", "a number")] {
+        let said = said(list);
+        let what = format!("\"routers\" cannot be {wrong}: it is not a MAC address");
+        let cure = "routers = [\"02:00:5e:10:00:01\"]";
+        let is_told = |said: &String| said.contains(&what) && said.contains(cure);
+        assert!(said.len() == 1 && said.iter().all(is_told), "{said:?}");
+    }
+    let macs = |count: u8| {
+        let macs = (0..count).map(|n| format!("\"02:00:00:00:00:{n:02x}\""));
+        format!("[{}]", macs.collect::<Vec<_>>().join(", "))
+    };
+    assert_eq!(said(&macs(64)), [""; 0]);
+    let said = said(&macs(65));
+    assert!(said.len() == 1 && said[0].contains("names 65 MAC addresses"), "{said:?}");
+    let plan = plan(
+        &format!("{LINK}routers = [\"02:00:00:00:00:09\"]\n[class.\"/a\"]\nmatch = \"any\"\n"),
+        "",
+    );
+    assert_eq!(plan.routers, [[2, 0, 0, 0, 0, 9]]);
 }
 
 #[test]

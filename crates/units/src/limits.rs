@@ -37,10 +37,21 @@ pub const EACH_LEAVES: u32 = 4_096;
 pub const EACH_IDLE_SECS: u64 = 300;
 /// Hosts of one class that are remembered as asking for a leaf of their own.
 pub const EACH_ASKERS: usize = 64;
+/// MACs that one link may name as routers.
+pub const ROUTERS: usize = 64;
+/// Addresses of one MAC within ten minutes that are one host's without a word, IPv4 addresses and
+/// /64s of IPv6.
+pub const CROWD_ADDRESSES: usize = 4;
+/// MACs whose addresses are counted at once.
+pub const CROWD_MACS: usize = 256;
+/// MACs with more addresses than that which are told of.
+pub const CROWDS_TOLD: usize = 16;
 /// Connections in the flow table unless the caller says otherwise.
 pub const FLOWS: usize = 1 << 17;
-/// Seconds without a frame after which a connection is forgotten of which only one side was seen,
-/// with few frames.
+/// A host that has more than one in so many places of the flow table has more than its part.
+pub const FLOW_HOST_PARTS: usize = 64;
+/// Seconds without a frame after which a connection is forgotten on which only one side has sent:
+/// the WAN side, or the LAN side a few frames.
 pub const FLOW_IDLE_UNANSWERED_SECS: u64 = 10;
 /// Seconds without a frame after which a closed TCP connection is forgotten: long enough for the
 /// last acknowledgement.
@@ -50,7 +61,7 @@ pub const FLOW_IDLE_CLOSED_SECS: u64 = 5;
 pub const FLOW_IDLE_SECS: u64 = 120;
 /// Seconds without a frame after which an open TCP connection is forgotten.
 pub const FLOW_IDLE_TCP_SECS: u64 = 600;
-/// Frames that make a connection alive even if the other side was not seen.
+/// Frames from the LAN side that keep a connection even if nobody answers.
 pub const FLOW_FRAMES_ALIVE: u8 = 4;
 /// Datagrams whose later fragments still find their flow.
 pub const FRAGMENTED: usize = 1_024;

@@ -4,6 +4,7 @@
 
 use weir_engine::Report;
 use weir_packet::Side;
+use weir_units::limits::CROWD_ADDRESSES;
 use weir_units::{Instant, Span};
 
 use super::link::{Link, Ports};
@@ -25,6 +26,7 @@ pub(crate) struct Lookout {
     /// How often in a row all was in `(rest)`, and the trouble that this is.
     all_in_rest: u32,
     rest: Option<Trouble>,
+    crowds: Vec<Trouble>,
     troubles: Vec<Trouble>,
 }
 
@@ -45,6 +47,7 @@ impl Lookout {
             count_at: Instant::ZERO,
             all_in_rest: 0,
             rest: None,
+            crowds: Vec::new(),
             troubles: Vec::new(),
         }
     }
@@ -72,9 +75,11 @@ impl Lookout {
             self.count_at = now + if is_large { SELDOM } else { OFTEN };
             if let Ok(report) = link.report() {
                 self.rest = self.rest(link, &report);
+                self.crowds = crowds(&report, &link.plan().name);
             }
         }
         troubles.extend(self.rest.clone());
+        troubles.extend_from_slice(&self.crowds);
         let is_new = |trouble: &&Trouble| !self.troubles.iter().any(|t| t.what == trouble.what);
         events.extend(troubles.iter().filter(is_new).map(ToString::to_string));
         self.troubles = troubles;
@@ -127,4 +132,16 @@ impl Lookout {
             )
         })
     }
+}
+
+/// MACs that may be routers without being named.
+fn crowds(report: &Report, link: &str) -> Vec<Trouble> {
+    let trouble = |&mac: &[u8; 6]| {
+        let mac = weir_classify::Owner::Mac(mac);
+        let what =
+            format!("{mac} has more than {CROWD_ADDRESSES} addresses and counts as one host");
+        let cure = format!("if it is a router, write routers = [\"{mac}\"] in [link.{link}]");
+        Trouble::new(what, cure)
+    };
+    report.crowds.iter().map(trouble).collect()
 }

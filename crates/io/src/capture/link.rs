@@ -1,5 +1,7 @@
 //! What the bytes of a record start with, and how they become an Ethernet frame.
 
+use weir_packet::{Headers, ethernet};
+
 /// The kind of link that was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
@@ -21,7 +23,8 @@ pub enum Link {
 
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];
-/// Made up, and marked as such: locally administered addresses.
+/// Made up, and marked as such: locally administered addresses. IP packets whose addresses can be
+/// read have others, so that each host has its own.
 const ADDRESSES: [u8; 12] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
 /// Hardware whose protocol number is no ethertype: netlink, GRE, and frames of radio.
 const NO_ETHERTYPE: [u16; 5] = [778, 801, 802, 803, 824];
@@ -41,7 +44,7 @@ impl Link {
 }
 
 /// Makes an Ethernet frame of a record: `frame` is cleared and filled. Where the record has no
-/// Ethernet header, one with made-up addresses (02:00:00:00:00:01 and :02) stands for it. `None`
+/// Ethernet header, one with made-up addresses stands for it ([`ethernet::mac_for`]). `None`
 /// when that is not possible: another kind of link, or no IP in it.
 #[must_use]
 pub fn to_ethernet(link: Link, bytes: &[u8], frame: &mut Vec<u8>) -> Option<()> {
@@ -69,6 +72,13 @@ pub fn to_ethernet(link: Link, bytes: &[u8], frame: &mut Vec<u8>) -> Option<()> 
     frame.extend_from_slice(&ADDRESSES);
     frame.extend_from_slice(&ethertype);
     frame.extend_from_slice(packet);
+    let headers = Headers::parse(frame);
+    if headers.is_ip()
+        && let Some((source, target)) = headers.addresses()
+    {
+        frame[..6].copy_from_slice(&ethernet::mac_for(target));
+        frame[6..12].copy_from_slice(&ethernet::mac_for(source));
+    }
     Some(())
 }
 

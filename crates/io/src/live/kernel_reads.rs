@@ -36,7 +36,8 @@ fn frame(draw: &mut Draw, number: u32) -> Vec<u8> {
     let (from, to) = if draw.below(2) == 0 { v4 } else { v6 };
     let mut payload = number.to_be_bytes().to_vec();
     payload.resize(40, 0);
-    let mut build = Build::udp(from, to).payload(&payload);
+    let macs = (Build::SOURCE_MAC, Build::TARGET_MAC);
+    let mut build = Build::udp(from, to).macs(macs.0, macs.1).payload(&payload);
     for _ in 0..[0, 0, 1, 3, 10][draw.below(5)] {
         build = build.v6_extension([0, 60][draw.below(2)], &[1, 4, 0, 0, 0, 0]);
     }

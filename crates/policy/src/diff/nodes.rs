@@ -21,6 +21,7 @@ pub(super) fn link(old: &Plan, new: &Plan, changes: &mut Vec<Change>) {
     word(&subject, "margin", found(old), found(new), changes);
     let enforce = |p: &Plan| say::enforce(p.nodes[0].enforce);
     word(&subject, "enforce", enforce(old), enforce(new), changes);
+    word(&subject, "routers", say::macs(&old.routers), say::macs(&new.routers), changes);
 }
 
 /// A new node in words.
