@@ -18,6 +18,8 @@ pub(crate) struct Host {
     pub(crate) fattest: Fattest,
     /// Its sessions that have a place or wait for one, in leaves with sessions.
     pub(crate) sessions: u32,
+    /// Up to when its small frames have been spared, in microseconds.
+    pub(crate) moment: u32,
     leaf: u32,
     hash: u32,
     /// The next with the same slot, or the next that is free.

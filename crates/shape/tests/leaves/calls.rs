@@ -59,14 +59,14 @@ fn a_flood_of_small_datagrams_has_its_part_and_a_call() {
 /// Bits of a turn of each bulk flow, by which a window may be off.
 const TURN: u64 = 10 * 1_538 * 8;
 
-/// Bits that the bulk has in four seconds beside a hundred calls, which want 3.12 Mbit/s of 2. Not
+/// Bits that the bulk has in three seconds beside a hundred calls, which want 3.12 Mbit/s of 2. Not
 /// for long: when the leaf is full, somebody has to go.
 fn bulk_beside_calls(care: Care, host: impl Fn(u32) -> u32) -> u64 {
     let mut world = World::with(2_000_000, care, |leaf| leaf.frames = 19_000);
     bulk(&mut world, 0..10);
     (10..110).for_each(|flow| _ = call(&mut world, flow, host(flow)));
     world.run(Span::from_ms(400));
-    world.run(Span::from_secs(4));
+    world.run(Span::from_secs(3));
     assert!(world.dropped.is_empty(), "the leaf is full");
     world.sent[..10].iter().map(|bytes| bytes * 8).sum()
 }
@@ -77,15 +77,15 @@ fn bulk_beside_calls(care: Care, host: impl Fn(u32) -> u32) -> u64 {
 fn a_hundred_calls_leave_the_bulk_its_turns_of_what_is_not_first() {
     for care in [FAIR, BY_HOST] {
         let had = bulk_beside_calls(care, |flow| flow);
-        assert!(had + TURN >= 4 * 2_000_000 / 12, "{had} bits under {care:?}");
+        assert!(had + TURN >= 3 * 2_000_000 / 12, "{had} bits under {care:?}");
     }
 }
 
-/// Ten of eleven turns are the others': B = (2 Mbit/s - B) x 10 / 11.
+/// One of eleven turns is its own, and what one call may have goes first.
 #[test]
-fn a_host_with_a_hundred_calls_leaves_nearly_half() {
+fn a_host_with_a_hundred_calls_has_what_a_host_has() {
     let had = bulk_beside_calls(BY_HOST, |_| 10);
-    assert!(had + TURN >= 4 * 2_000_000 * 10 / 21, "{had} bits");
+    assert!(had + TURN >= 3 * (2_000_000 - 96_000) * 10 / 11, "{had} bits");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn calls_that_want_less_than_half_have_it_at_once() {
         let mut world = World::new(2_000_000, care);
         bulk(&mut world, 0..10);
         // 936 kbit/s
-        (10..40).for_each(|flow| _ = call(&mut world, flow, 10));
+        (10..40).for_each(|flow| _ = call(&mut world, flow, flow));
         world.run(Span::from_secs(5));
         world.run(Span::from_secs(20));
         let rate = Rate::from_bps(2_000_000);

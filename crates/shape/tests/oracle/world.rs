@@ -99,7 +99,7 @@ impl World {
         let pool = Pool::new(frames, 1_514);
         let mut tree = Tree::new(pool.capacity(), usize::MAX, 0, START);
         // some trees take four children for very many
-        let at_once = [4, 64][usize::from(case.seed % 2 == 0)];
+        let at_once = [4, 64][usize::from(case.seed.is_multiple_of(2))];
         let mut edit = Edit::in_steps(&Spec::default(), &spec, at_once);
         tree.apply(START, &mut edit, |leaf| leaf, |_, _, _| {});
         let mut world = World {

@@ -5,6 +5,10 @@
 //! gains the rate of a call and no more, and n bulk connections among m in all keep n / (n + m) of
 //! the leaf, whatever the calls want: as much as they send goes first, and of what is left they
 //! have their turns, n of m.
+//!
+//! Where hosts take turns, calls go before the other connections of their host, and cost the host
+//! no credit as long as all of them together keep to the rate of one. A host that has more of them
+//! pays for the rest: however many it has, no other host has less by more than that.
 
 use weir_units::{Bytes, Instant, Rate};
 
@@ -27,18 +31,24 @@ impl Queue {
     /// One more small frame of so many bytes: whether they keep to the rate of a call.
     #[inline(never)]
     pub(super) fn is_calm(&mut self, now: Instant, bytes: usize) -> bool {
-        #[expect(clippy::cast_possible_truncation, reason = "only differences are looked at")]
-        let now = (now.ns() / 1_000) as u32;
-        let ahead = self.moment.wrapping_sub(now).cast_signed();
-        // what lies further ahead than it can is from before the clock came around
-        let ahead = if (0..1_000_000).contains(&ahead) { ahead.unsigned_abs() } else { 0 };
-        if ahead > EARLY {
-            return false;
-        }
-        let takes = bytes as u64 * 8_000_000 / FASTEST.bps();
-        self.moment = now.wrapping_add(ahead + u32::try_from(takes).unwrap_or(0));
-        true
+        keeps_to_it(&mut self.moment, now, bytes)
     }
+}
+
+/// One more small frame of so many bytes: whether they keep to the rate of a call. `moment` is up
+/// to when the frames so far have been spared, in microseconds.
+fn keeps_to_it(moment: &mut u32, now: Instant, bytes: usize) -> bool {
+    #[expect(clippy::cast_possible_truncation, reason = "only differences are looked at")]
+    let now = (now.ns() / 1_000) as u32;
+    let ahead = moment.wrapping_sub(now).cast_signed();
+    // what lies further ahead than it can is from before the clock came around
+    let ahead = if (0..1_000_000).contains(&ahead) { ahead.unsigned_abs() } else { 0 };
+    if ahead > EARLY {
+        return false;
+    }
+    let takes = bytes as u64 * 8_000_000 / FASTEST.bps();
+    *moment = now.wrapping_add(ahead + u32::try_from(takes).unwrap_or(0));
+    true
 }
 
 impl Crowd {
@@ -63,16 +73,20 @@ impl Crowd {
 }
 
 impl Queues {
-    /// A frame that goes first costs its connection and its host no credit.
+    /// A frame that goes first costs its connection no credit, and its host none while the host
+    /// has no more of them than one call.
     #[inline]
-    pub(super) fn spare(&mut self, id: u32, cost: Bytes) {
-        let bytes = i32::try_from(cost.get()).unwrap_or(0);
-        let host = self.queues[id].turns_of();
+    pub(super) fn spare(&mut self, now: Instant, id: u32, bytes: usize, cost: Bytes) {
+        let credit = i32::try_from(cost.get()).unwrap_or(0);
+        let (host, leaf) = (self.queues[id].turns_of(), self.queues[id].leaf);
         let turn = &mut self.queues[id].turn;
-        turn.credit = turn.credit.saturating_add(bytes);
-        if host != NONE {
+        turn.credit = turn.credit.saturating_add(credit);
+        if host != NONE
+            && keeps_to_it(&mut self.hosts[host].moment, now, bytes)
+            && self.crowds[leaf as usize].lets_go_first(bytes)
+        {
             let turn = self.hosts[host].turn();
-            turn.credit = turn.credit.saturating_add(bytes);
+            turn.credit = turn.credit.saturating_add(credit);
         }
     }
 }

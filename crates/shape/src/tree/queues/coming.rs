@@ -41,12 +41,13 @@ impl Queues {
         let (place, was_silent) = (queue.turn.place, queue.chain.is_empty());
         let may_be_calm = bytes <= calm::LARGEST && kept.by_flow && care.sessions.is_none();
         let is_calm = may_be_calm && queue.is_calm(now, bytes);
-        let is_calm = is_calm && self.crowds[number as usize].lets_go_first(bytes);
+        let is_calm =
+            is_calm && (kept.by_host || self.crowds[number as usize].lets_go_first(bytes));
         if place == Place::Off && !self.begins(now, id, number, kept, label, is_calm) {
             return Err(Reason::QueueFull);
         }
         if is_calm {
-            self.spare(id, kept.link.cost(bytes, label.net_at));
+            self.spare(now, id, bytes, kept.link.cost(bytes, label.net_at));
         }
         if place == Place::Silent && was_silent {
             self.returns(number, id, i32::try_from(bytes).unwrap_or(i32::MAX), is_calm);
