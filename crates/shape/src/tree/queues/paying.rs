@@ -8,7 +8,7 @@ use super::{Kept, Queues};
 use crate::tree::node::{NONE, Node};
 
 /// Members that are looked at for one that has frames.
-const LOOKS: usize = 16;
+const LOOKS: usize = 32;
 
 /// The member with the most bytes, as far as was noticed, and how many it has. Each is noticed when
 /// a frame of it comes and when it has its turn.
@@ -99,9 +99,19 @@ impl Queues {
         match joins {
             Some(id) if own == host => {
                 let has_more = |other: &u32| self.bytes_in(*other, number) > of_joining(self);
-                Some(fattest.filter(has_more).unwrap_or(id))
+                let fattest = fattest.filter(has_more);
+                let bytes = of_joining(self);
+                if fattest.is_none() && bytes > 0 {
+                    // it has frames: the next who asks will know of it
+                    self.hosts[host].fattest.notice(id, bytes);
+                }
+                fattest.or(Some(id))
             }
-            _ => fattest.or_else(|| self.anyone(number, host)),
+            _ => fattest.or_else(|| self.anyone(number, host)).or_else(|| {
+                // rather another connection of the newcomer's host than the newcomer
+                let own = (own != NONE).then(|| self.hosts[own].fattest.id()).flatten();
+                own.filter(|&id| self.bytes_in(id, number) > 0)
+            }),
         }
     }
 
