@@ -59,7 +59,7 @@ const ROWS: &str = "id,name,parent,addresses,down_rate,down_ceil,up_rate,up_ceil
     3,attacker,,10.0.0.66,1mbit,5mbit,1mbit,5mbit\n";
 
 const CALLS: &str = "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"LINE\"\nup = \"LINE\"\n\
-    [class.\"/calls\"]\nmatch = \"udp lan-port 7002\"\n\
+    [class.\"/calls\"]\nmatch = \"udp lan port 7002\"\n\
     session = { min = \"64kbit\", count = 10, next = \"reject\" }\n";
 
 pub(super) const ATTACKS: [Attack; 20] = [
@@ -100,6 +100,8 @@ pub(super) const ATTACKS: [Attack; 20] = [
     Attack {
         name: "unused",
         policy: (FEW, ""),
+        // less than an eighth of the link, and more than an eighth of a leaf
+        wanted: MBIT,
         from: Side::Wan,
         before: 10,
         honest: 7,

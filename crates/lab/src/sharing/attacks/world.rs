@@ -18,7 +18,7 @@ type Time = u64;
 pub(super) const SECOND: Time = 1_000_000_000;
 /// What everyone has to settle, and how long it counts then.
 const SETTLES: Time = 3 * SECOND;
-const COUNTS: Time = 10 * SECOND;
+pub(super) const COUNTS: Time = 10 * SECOND;
 /// As often as a live loop forgets who is silent.
 const AGE: Time = 50_000_000;
 /// An engine that says "now" and sends nothing is asked again after so long.
@@ -29,10 +29,20 @@ const FULL: u64 = 1_514;
 const SPARSE: usize = 64;
 /// Sparse frames a second.
 const A_SECOND: u64 = 20;
-/// What the victim's frames begin with, behind the time at which they came.
-const SIGNS: [&[u8; 4]; 2] = [b"bulk", b"thin"];
+/// What frames begin with that are watched, behind the time at which they came: the victim's, and
+/// those of honest hosts.
+const SIGNS: [&[u8; 4]; 3] = [b"bulk", b"thin", b"hons"];
+const BULK: usize = 0;
+const SPARSE_ONE: usize = 1;
+const HONEST: usize = 2;
+/// Frames under way of a flow that wants all it can get: it sends the next as soon as one arrives.
+const WINDOW: u64 = 32;
+/// After so long without any it takes all for lost: so soon that its queue is never empty for long.
+const PATIENCE: Time = 20_000_000;
 /// Bytes of a frame before its payload.
 const HEADERS: usize = 42;
+/// Where its sender and its number are, of those with a window.
+const NUMBERS: usize = HEADERS + 12;
 
 pub(super) const VICTIM: u8 = 2;
 pub(super) const ATTACKER: u8 = 66;
@@ -48,8 +58,18 @@ struct Sender {
     on: Time,
     sent: u64,
     make: Make,
-    /// It is the victim's: the time goes into each frame.
-    is_seen: bool,
+    pace: Pace,
+}
+
+/// When a sender sends.
+enum Pace {
+    /// Whatever becomes of its frames.
+    Blind,
+    /// The same, and the time goes into each frame.
+    Timed,
+    /// A window's worth of frames is always under way: so many have arrived or are lost, and then
+    /// it loses patience.
+    Window { done: u64, until: Time, alarm: Time, is_asked: bool },
 }
 
 pub(super) struct World {
@@ -130,7 +150,7 @@ impl World {
         (rate, bytes): (u64, u64),
         make: impl Fn(u64) -> Vec<u8> + 'static,
     ) {
-        self.starts(side, (rate, bytes), (0, 0), false, Box::new(make));
+        self.starts(side, (rate, bytes), (0, 0), Pace::Blind, Box::new(make));
     }
 
     /// The same, on and off for as long.
@@ -141,7 +161,7 @@ impl World {
         on: Time,
         make: impl Fn(u64) -> Vec<u8> + 'static,
     ) {
-        self.starts(side, (rate, bytes), (0, on), false, Box::new(make));
+        self.starts(side, (rate, bytes), (0, on), Pace::Blind, Box::new(make));
     }
 
     fn starts(
@@ -149,13 +169,13 @@ impl World {
         side: Side,
         (rate, bytes): (u64, u64),
         (from, on): (Time, Time),
-        is_seen: bool,
+        pace: Pace,
         make: Make,
     ) {
         let every = (8 * bytes * SECOND / rate.max(1)).max(1);
         let first = from + self.noise.below(every.min(SECOND));
         self.due.push(Reverse((first, self.senders.len())));
-        self.senders.push(Sender { side, every, until: self.end, on, sent: 0, make, is_seen });
+        self.senders.push(Sender { side, every, until: self.end, on, sent: 0, make, pace });
     }
 
     /// Hosts of which each wants all of the line, in the attacker's place.
@@ -163,11 +183,10 @@ impl World {
         for number in 10..10 + count {
             let (from, all) = (self.from, (self.rate, FULL));
             self.answers(number, 9_000);
-            let make = move |_| {
-                let outside = (Ipv4Addr::new(198, 51, 100, number), 443);
-                datagram(from, number, 9_000, outside).frame_len(1_514).to_vec()
-            };
-            self.starts(from, all, (self.begins, 0), false, Box::new(make));
+            let outside = (Ipv4Addr::new(198, 51, 100, number), 443);
+            let frame = signed(&datagram(from, number, 9_000, outside), SIGNS[HONEST], 1_514);
+            let make = Box::new(move |_| frame.clone());
+            self.starts(from, all, (self.begins, 0), Pace::window(), make);
         }
     }
 
@@ -175,21 +194,19 @@ impl World {
     pub(super) fn victim(&mut self) {
         let outside = (Ipv4Addr::new(192, 0, 2, 1), 443);
         let from = self.from;
-        let flow = move |port, sign: &'static [u8; 4], len: usize| {
-            let mut payload = vec![0; len - HEADERS];
-            payload[8..12].copy_from_slice(sign);
-            let frame = datagram(from, VICTIM, port, outside).payload(&payload).to_vec();
-            move |_| frame.clone()
+        let flow = move |port, sign, len| {
+            let frame = signed(&datagram(from, VICTIM, port, outside), sign, len);
+            Box::new(move |_| frame.clone())
         };
         let times = (self.begins, 0);
         if self.wanted > 0 {
-            let bulk = Box::new(flow(7_001, SIGNS[0], 1_514));
+            let pace = if self.wanted < self.rate { Pace::Timed } else { Pace::window() };
             self.answers(VICTIM, 7_001);
-            self.starts(from, (self.wanted, FULL), times, true, bulk);
+            self.starts(from, (self.wanted, FULL), times, pace, flow(7_001, SIGNS[BULK], 1_514));
         }
-        let thin = Box::new(flow(7_002, SIGNS[1], SPARSE));
         self.answers(VICTIM, 7_002);
-        self.starts(from, (A_SECOND * 8 * SPARSE as u64, SPARSE as u64), times, true, thin);
+        let rate = (A_SECOND * 8 * SPARSE as u64, SPARSE as u64);
+        self.starts(from, rate, times, Pace::Timed, flow(7_002, SIGNS[SPARSE_ONE], SPARSE));
     }
 
     /// A host of the LAN has asked for what comes for it, and answers.
@@ -201,7 +218,8 @@ impl World {
             };
             let frame = datagram(Side::Lan, number, port, outside).padded_to(SPARSE).to_vec();
             let make = Box::new(move |_| frame.clone());
-            self.starts(Side::Lan, (A_SECOND * 512, SPARSE as u64), (self.begins, 0), false, make);
+            let rate = (A_SECOND * 512, SPARSE as u64);
+            self.starts(Side::Lan, rate, (self.begins, 0), Pace::Blind, make);
         }
     }
 
@@ -209,25 +227,23 @@ impl World {
         while let Some(Reverse((now, at))) = self.due.pop() {
             self.serve(now);
             let sender = &mut self.senders[at];
+            if let Pace::Window { .. } = sender.pace {
+                self.fill_window(now, at);
+                continue;
+            }
             let phase = now.checked_div(sender.on).unwrap_or(0) % 2;
             if phase == 1 {
                 let next = (now / sender.on + 1) * sender.on;
                 self.due.push(Reverse((next, at)));
                 continue;
             }
-            let mut frame = (sender.make)(sender.sent);
-            sender.sent += 1;
-            if sender.is_seen {
-                frame[HEADERS..HEADERS + 8].copy_from_slice(&now.to_be_bytes());
-            }
-            let (side, until) = (sender.side, sender.until);
             // nobody's clock is exact
             let every = sender.every;
             let next = now + every - every / 8 + self.noise.below(every / 4 + 1);
-            if next < until {
+            if next < sender.until {
                 self.due.push(Reverse((next, at)));
             }
-            self.receive(now, side, &frame);
+            self.send(now, at);
         }
         // what has not left by then never came, as far as the victim can tell
         self.serve(self.end);
@@ -237,6 +253,44 @@ impl World {
         waits.sort_unstable();
         let p99 = waits.get((waits.len() * 99).div_ceil(100) - 1).copied().unwrap_or(COUNTS);
         Seen { bytes: self.bytes, p99_ms: super::whole(p99) / 1e6 }
+    }
+
+    /// A flow sends until a window's worth is under way.
+    fn fill_window(&mut self, now: Time, at: usize) {
+        let sender = &mut self.senders[at];
+        let Pace::Window { done, until, alarm, is_asked } = &mut sender.pace else { return };
+        if now >= *until {
+            *done = sender.sent;
+        }
+        let count = WINDOW.saturating_sub(sender.sent - *done);
+        if count > 0 {
+            *until = now + PATIENCE;
+        }
+        *is_asked = false;
+        if now >= sender.until {
+            return;
+        }
+        if now >= *alarm {
+            *alarm = (*until).max(now + 1);
+            self.due.push(Reverse((*alarm, at)));
+        }
+        (0..count).for_each(|_| self.send(now, at));
+    }
+
+    /// A sender's next frame comes to the box.
+    fn send(&mut self, now: Time, at: usize) {
+        let sender = &mut self.senders[at];
+        let mut frame = (sender.make)(sender.sent);
+        if !matches!(sender.pace, Pace::Blind) {
+            frame[HEADERS..HEADERS + 8].copy_from_slice(&now.to_be_bytes());
+        }
+        if let Pace::Window { .. } = sender.pace {
+            frame[NUMBERS..NUMBERS + 8].copy_from_slice(&(at as u64).to_be_bytes());
+            frame[NUMBERS + 8..NUMBERS + 16].copy_from_slice(&sender.sent.to_be_bytes());
+        }
+        sender.sent += 1;
+        let side = sender.side;
+        self.receive(now, side, &frame);
     }
 
     fn receive(&mut self, now: Time, side: Side, bytes: &[u8]) {
@@ -286,16 +340,48 @@ impl World {
 
     fn look(&mut self, now: Time, frame: &Frame) {
         let bytes = self.engine.pool().bytes(frame);
-        let Some((time, sign)) = bytes.get(HEADERS..HEADERS + 12).map(|b| b.split_at(8)) else {
-            return;
+        let word = |at: usize| {
+            let bytes = bytes.get(at..at + 8).and_then(|b| b.try_into().ok());
+            bytes.map_or(0, u64::from_be_bytes)
         };
-        let came = time.try_into().map_or(0, u64::from_be_bytes);
-        if came < self.begins + SETTLES || !SIGNS.iter().any(|known| *known == sign) {
+        let sign = bytes.get(HEADERS + 8..NUMBERS);
+        let sign = SIGNS.iter().position(|known| sign == Some(&known[..]));
+        let (came, len) = (word(HEADERS), bytes.len() as u64);
+        let (at, number) = (word(NUMBERS), word(NUMBERS + 8));
+        if matches!(sign, Some(BULK | HONEST)) {
+            self.arrived(now, at, number);
+        }
+        if came < self.begins + SETTLES || !matches!(sign, Some(BULK | SPARSE_ONE)) {
             return;
         }
-        self.bytes += bytes.len() as u64;
-        if sign == SIGNS[1] {
+        self.bytes += len;
+        if sign == Some(SPARSE_ONE) {
             self.waits.push(now - came);
         }
     }
+
+    /// A frame of a flow with a window has arrived: those sent before have, or are lost.
+    fn arrived(&mut self, now: Time, at: u64, number: u64) {
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        let Some(sender) = self.senders.get_mut(at) else { return };
+        let Pace::Window { done, is_asked, .. } = &mut sender.pace else { return };
+        *done = (number + 1).max(*done);
+        if !*is_asked {
+            *is_asked = true;
+            self.due.push(Reverse((now, at)));
+        }
+    }
+}
+
+impl Pace {
+    const fn window() -> Pace {
+        Pace::Window { done: 0, until: Time::MAX, alarm: 0, is_asked: false }
+    }
+}
+
+/// A datagram of so many bytes with room for when it came, and a sign.
+fn signed(build: &Build, sign: &[u8; 4], len: usize) -> Vec<u8> {
+    let mut payload = vec![0; len - HEADERS];
+    payload[8..12].copy_from_slice(sign);
+    build.clone().payload(&payload).to_vec()
 }
