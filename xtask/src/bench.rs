@@ -5,8 +5,18 @@
 use crate::{Done, count, near, peers, shell};
 
 /// What `weir bench` can measure.
-const KNOWN: [&str; 9] =
-    ["classify", "condition", "enforce", "lab", "police", "policy", "sched", "share", "turn"];
+const KNOWN: [&str; 10] = [
+    "classify",
+    "condition",
+    "edit",
+    "enforce",
+    "lab",
+    "police",
+    "policy",
+    "sched",
+    "share",
+    "turn",
+];
 
 pub(crate) fn run(arguments: &[String]) -> Done {
     if arguments.first().is_some_and(|a| a == "--count") {

@@ -12,6 +12,7 @@ use std::net::IpAddr;
 use weir_engine::{Config, Engine, Margin};
 use weir_packet::{Headers, ethernet};
 use weir_policy::Plan;
+use weir_units::limits::ROUTERS;
 use weir_units::{Instant, Rate, Span};
 
 use crate::events::{Event, Events};
@@ -134,9 +135,8 @@ impl World {
 
     /// A host with this address. Flows may use others on it.
     pub fn host(&mut self, address: IpAddr) -> NodeId {
-        let [.., a, b, c] = self.nodes.len().to_be_bytes();
         self.node(Kind::Host(Host {
-            mac: [2, 0, 0, a, b, c],
+            mac: mac(self.nodes.len()),
             address,
             ends: HashMap::default(),
             unclaimed: 0,
@@ -150,12 +150,16 @@ impl World {
     }
 
     /// A box: the engine with this policy. Its port 0 is the LAN, port 1 the WAN, in the order in
-    /// which they are connected.
+    /// which they are connected. A node here stands for as many hosts as it has addresses, so for
+    /// the box the first of them are routers.
     ///
     /// # Errors
     /// When the policy has more than an engine takes.
     pub fn engine(&mut self, plan: &Plan, config: Config) -> Result<NodeId, weir_engine::NoRoom> {
-        let boxed = Boxed::new(plan, config)?;
+        let mut plan = plan.clone();
+        plan.routers.extend((0..ROUTERS).map(mac));
+        plan.routers.sort_unstable();
+        let boxed = Boxed::new(&plan, config)?;
         Ok(self.node(Kind::Box(Box::new(boxed))))
     }
 
@@ -433,6 +437,12 @@ impl World {
             Kind::Switch(_) | Kind::Box(_) => (0, 0),
         }
     }
+}
+
+/// The MAC address of a node.
+fn mac(node: NodeId) -> Mac {
+    let [.., a, b, c] = node.to_be_bytes();
+    [2, 0, 0, a, b, c]
 }
 
 impl Host {

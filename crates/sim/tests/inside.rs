@@ -118,13 +118,13 @@ fn even(words: &str, rtt_ms: u64, flows: &[(u8, Kind)]) {
 }
 
 fn all(rtt_ms: u64) {
-    even(WEIR, rtt_ms, &[(0, CUBIC), (0, CUBIC), (0, BBR), (0, BBR)]);
-    even(WEIR, rtt_ms, &[(0, CUBIC), (0, CUBIC), (1, Kind::Flood(60))]);
-    even(WEIR, rtt_ms, &[(0, CUBIC), (0, CUBIC), (0, BBR), (0, BBR), (1, Kind::Call)]);
+    let by_flow = &format!("{WEIR}\nqueue = \"fair\"");
+    even(by_flow, rtt_ms, &[(0, CUBIC), (0, CUBIC), (0, BBR), (0, BBR)]);
+    even(by_flow, rtt_ms, &[(0, CUBIC), (0, CUBIC), (1, Kind::Flood(60))]);
+    even(by_flow, rtt_ms, &[(0, CUBIC), (0, CUBIC), (0, BBR), (0, BBR), (1, Kind::Call)]);
     let two_and_four = [0, 0, 1, 1, 1, 1].map(|host| (host, CUBIC));
-    even(WEIR, rtt_ms, &two_and_four);
-    let by_host = format!("{WEIR}\nqueue = \"fair-host\"");
-    let had = run(&by_host, rtt_ms, 30, &two_and_four);
+    even(by_flow, rtt_ms, &two_and_four);
+    let had = run(WEIR, rtt_ms, 30, &two_and_four);
     let hosts = [&had[..2], &had[2..]].map(|had| had.iter().map(|had| had.mbit).sum::<f64>());
     assert!(jain(&hosts) >= 0.995, "{rtt_ms} ms: {hosts:?}");
 }
