@@ -8,6 +8,8 @@
 
 mod draw;
 mod plan;
+mod switches;
+mod together;
 mod verdicts;
 mod worker;
 
@@ -18,6 +20,7 @@ use std::time::{Duration, Instant};
 use crate::{Done, shell};
 use draw::Mutant;
 use plan::Plan;
+use together::Together;
 use verdicts::{Verdict, Verdicts};
 use worker::Worker;
 
@@ -44,11 +47,10 @@ pub(crate) fn run(arguments: &[String]) -> Done {
     if call.anew {
         verdicts.forget(&mutants)?;
     }
-    let waiting: VecDeque<_> =
-        mutants.iter().filter(|m| verdicts.of(m).is_none()).cloned().collect();
+    let waiting: Vec<_> = mutants.iter().filter(|m| verdicts.of(m).is_none()).cloned().collect();
     println!("{} mutants, {} without a verdict", mutants.len(), waiting.len());
     if !waiting.is_empty() {
-        try_all(&call, &plan, waiting, &mut verdicts)?;
+        try_all(&call, &plan, &waiting, &mut verdicts)?;
     }
     Ok(report(&plan, &mutants, &verdicts))
 }
@@ -75,19 +77,33 @@ fn read(arguments: &[String]) -> Result<Call, String> {
     Ok(call)
 }
 
-/// Tries them on several copies of the project, until all are done or the time is over.
+/// First those that one build serves, then the rest one by one, until all are done or the time is
+/// over.
 fn try_all(
     call: &Call,
     plan: &Plan,
-    waiting: VecDeque<Mutant>,
+    waiting: &[Mutant],
     verdicts: &mut Verdicts,
 ) -> Result<(), String> {
     let end = call.minutes.map(|n| clock() + Duration::from_secs(60 * n));
+    let numbered: Vec<_> = (1..).zip(waiting.iter().cloned()).collect();
+    let together = Together::new(&numbered, plan, call.jobs)?;
+    let (with, without) = numbered.into_iter().partition(|(number, _)| together.has(*number));
+    let judges = vec![(); call.jobs];
+    each(end, with, verdicts, &judges, |(), number, _| together.judge(number))?;
+    let workers: Vec<_> = (0..call.jobs).map(Worker::new).collect::<Result<_, _>>()?;
+    each(end, without, verdicts, &workers, |worker, _, mutant| worker.judge(mutant, plan))
+}
+
+/// Judges what waits, as many at a time as there are judges.
+fn each<J: Sync>(
+    end: Option<Instant>,
+    waiting: VecDeque<(u32, Mutant)>,
+    verdicts: &mut Verdicts,
+    judges: &[J],
+    judge: impl Fn(&J, u32, &Mutant) -> Result<Verdict, String> + Sync,
+) -> Result<(), String> {
     let all = waiting.len();
-    let mut workers = Vec::new();
-    for number in 0..call.jobs.min(all) {
-        workers.push(Worker::new(number)?);
-    }
     let waiting = Mutex::new(waiting);
     let next = || {
         let is_over = end.is_some_and(|end| clock() >= end);
@@ -96,11 +112,11 @@ fn try_all(
     };
     let (tell, told) = mpsc::channel();
     std::thread::scope(|scope| {
-        for worker in &workers {
-            let (tell, next) = (tell.clone(), &next);
+        for by in judges {
+            let (tell, next, judge) = (tell.clone(), &next, &judge);
             scope.spawn(move || {
-                while let Some(mutant) = next() {
-                    let verdict = worker.judge(&mutant, plan);
+                while let Some((number, mutant)) = next() {
+                    let verdict = judge(by, number, &mutant);
                     let is_wrong = verdict.is_err();
                     if tell.send((mutant, verdict)).is_err() || is_wrong {
                         return;

@@ -78,10 +78,10 @@ impl Mutant {
 pub(crate) fn of_file(file: &str) -> Result<Vec<Mutant>, String> {
     let path = shell::root().join(file);
     let source = std::fs::read_to_string(path).map_err(|e| format!("{file}: {e}"))?;
-    Ok(of_source(file, &source))
+    Ok(of_text(file, &source))
 }
 
-fn of_source(file: &str, source: &str) -> Vec<Mutant> {
+pub(crate) fn of_text(file: &str, source: &str) -> Vec<Mutant> {
     let code = code_only(source);
     let end = code.find("#[cfg(test)]").unwrap_or(code.len());
     let mut found: Vec<Mutant> = Vec::new();
@@ -92,7 +92,8 @@ fn of_source(file: &str, source: &str) -> Vec<Mutant> {
             if !PASSED_OVER.iter().any(|word| text.starts_with(word)) {
                 for (column, from, to) in of_line(line.trim_end(), before) {
                     let at = start + column;
-                    let (from, to) = (from.to_owned(), to);
+                    // with what its strings say
+                    let from = source[at..at + from.len()].to_owned();
                     let name = String::new();
                     found.push(Mutant { file: file.to_owned(), at, from, to, name });
                 }
@@ -239,7 +240,7 @@ fn f(a: u64) -> u64 {
 #[cfg(test)]
 mod tests { fn g() { a + b } }
 ";
-        let found = of_source("crates/shape/src/f.rs", source);
+        let found = of_text("crates/shape/src/f.rs", source);
         let names: Vec<_> =
             found.iter().map(|m| m.name.strip_prefix("crates/shape/src/f.rs: ").unwrap()).collect();
         assert_eq!(

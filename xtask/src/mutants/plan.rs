@@ -17,7 +17,7 @@ pub(crate) struct Plan {
     /// Crates of which some of the rest are, so many, drawn from this seed.
     rest: Vec<String>,
     draw: usize,
-    seed: u64,
+    pub(crate) seed: u64,
     /// By crate: what `cargo test` is given, one after the other.
     pub(crate) judges: BTreeMap<String, Vec<Vec<String>>>,
     /// Why a survivor may be one.

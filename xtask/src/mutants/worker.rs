@@ -1,4 +1,4 @@
-//! A copy of what is committed, in which one mutant after the other is built and tested.
+//! Copies of what is committed, to build and test with mutants in them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,25 +11,72 @@ use crate::shell;
 /// A test that has not ended after so many seconds never will.
 const LONGEST: &str = "600";
 
+/// A copy of the project and the folder in which it is built. What is not committed is not tested:
+/// mutants are named by what others can see.
+pub(crate) fn copy(name: &str) -> Result<(PathBuf, PathBuf), String> {
+    let folder = super::folder()?;
+    let copy = folder.join(format!("copy-{name}"));
+    if copy.exists() {
+        std::fs::remove_dir_all(&copy).map_err(|e| format!("{}: {e}", copy.display()))?;
+    }
+    let mut clone = Command::new("git");
+    clone.args(["clone", "--quiet", "--shared"]).arg(shell::root()).arg(&copy);
+    if !shell::show(&mut clone)? {
+        return Err("the project cannot be cloned".to_owned());
+    }
+    Ok((copy, folder.join(format!("build-{name}"))))
+}
+
+/// Builds the tests of a copy: the programs, each with the folder it runs in, or what the compiler
+/// says.
+pub(crate) fn build(
+    copy: &Path,
+    build: &Path,
+    arguments: &[String],
+) -> Result<Result<Vec<(PathBuf, PathBuf)>, String>, String> {
+    let mut command = cargo(copy, build, LONGEST);
+    command.args(arguments.split(|word| word == "--").next().unwrap_or_default());
+    command.args(["--no-run", "--message-format=json-render-diagnostics"]);
+    command.env("RUSTFLAGS", "--cap-lints=allow").stdin(Stdio::null());
+    let output = shell::keep(&mut command)?;
+    if !output.status.success() {
+        return Ok(Err(String::from_utf8_lossy(&output.stderr).into_owned()));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let value = |line: &str, name: &str| {
+        let (_, rest) = line.split_once(&format!("\"{name}\":\""))?;
+        rest.split_once('"').map(|(value, _)| PathBuf::from(value))
+    };
+    let program = |line: &str| {
+        let folder = value(line, "manifest_path")?.parent()?.to_owned();
+        Some((value(line, "executable")?, folder))
+    };
+    let is_test = |line: &&str| line.contains("\"test\":true");
+    Ok(Ok(text.lines().filter(is_test).filter_map(program).collect()))
+}
+
+/// `cargo test`, built in pieces so that a change builds fast, with all that is checked.
+fn cargo(copy: &Path, build: &Path, longest: &str) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=5", longest, "cargo", "test", "--quiet", "--profile", "sim"]);
+    command.current_dir(copy).env("CARGO_TARGET_DIR", build);
+    for (name, value) in [("LTO", "off"), ("CODEGEN_UNITS", "16"), ("INCREMENTAL", "true")] {
+        command.env(format!("CARGO_PROFILE_SIM_{name}"), value);
+    }
+    command.env("CARGO_PROFILE_SIM_DEBUG", "false").env("PROPTEST_MAX_SHRINK_ITERS", "0");
+    command
+}
+
+/// A copy in which one mutant after the other is built and tested.
 pub(crate) struct Worker {
     copy: PathBuf,
     build: PathBuf,
 }
 
 impl Worker {
-    /// What is not committed is not tested: mutants are named by what others can see.
     pub(crate) fn new(number: usize) -> Result<Worker, String> {
-        let folder = super::folder()?;
-        let copy = folder.join(format!("copy-{number}"));
-        if copy.exists() {
-            std::fs::remove_dir_all(&copy).map_err(|e| format!("{}: {e}", copy.display()))?;
-        }
-        let mut clone = Command::new("git");
-        clone.args(["clone", "--quiet", "--shared"]).arg(shell::root()).arg(&copy);
-        if !shell::show(&mut clone)? {
-            return Err("the project cannot be cloned".to_owned());
-        }
-        Ok(Worker { copy, build: folder.join(format!("build-{number}")) })
+        let (copy, build) = copy(&number.to_string())?;
+        Ok(Worker { copy, build })
     }
 
     pub(crate) fn judge(&self, mutant: &Mutant, plan: &Plan) -> Result<Verdict, String> {
@@ -53,28 +100,15 @@ impl Worker {
         let judges = judges.ok_or(format!("nothing judges crate {}", mutant.of_crate()))?;
         for arguments in judges {
             let options = arguments.split(|word| word == "--").next().unwrap_or_default();
-            let mut build = self.cargo(options);
-            if !is_fine(build.arg("--no-run"))? {
+            let mut build = cargo(&self.copy, &self.build, LONGEST);
+            if !is_fine(build.args(options).arg("--no-run"))? {
                 return Ok(Verdict::Void);
             }
-            if !is_fine(&mut self.cargo(arguments))? {
+            if !is_fine(cargo(&self.copy, &self.build, LONGEST).args(arguments))? {
                 return Ok(Verdict::Killed);
             }
         }
         Ok(Verdict::Survived)
-    }
-
-    /// `cargo test`, built in pieces so that a change builds fast, with all that is checked.
-    fn cargo(&self, arguments: &[String]) -> Command {
-        let mut command = Command::new("timeout");
-        command.args(["--kill-after=5", LONGEST, "cargo", "test", "--quiet", "--profile", "sim"]);
-        command.args(arguments);
-        command.current_dir(&self.copy).env("CARGO_TARGET_DIR", &self.build);
-        for (name, value) in [("LTO", "off"), ("CODEGEN_UNITS", "16"), ("INCREMENTAL", "true")] {
-            command.env(format!("CARGO_PROFILE_SIM_{name}"), value);
-        }
-        command.env("CARGO_PROFILE_SIM_DEBUG", "false").env("PROPTEST_MAX_SHRINK_ITERS", "0");
-        command
     }
 
     fn git(&self, arguments: &[&str]) -> Result<(), String> {
