@@ -27,6 +27,8 @@ use worker::Worker;
 struct Call {
     list: bool,
     anew: bool,
+    /// Those once more that survived.
+    survived: bool,
     jobs: usize,
     minutes: Option<u64>,
     /// Parts of names: only these files.
@@ -44,8 +46,13 @@ pub(crate) fn run(arguments: &[String]) -> Done {
         return Ok(true);
     }
     let mut verdicts = Verdicts::open()?;
-    if call.anew {
-        verdicts.forget(&mutants)?;
+    if call.anew || call.survived {
+        let is_open = |m: &Mutant| {
+            verdicts.of(m) == Some(Verdict::Survived) && !plan.argued.contains_key(&m.name)
+        };
+        let is_meant = |m: &&Mutant| call.anew || is_open(m);
+        let forgotten: Vec<_> = mutants.iter().filter(is_meant).cloned().collect();
+        verdicts.forget(&forgotten)?;
     }
     let waiting: Vec<_> = mutants.iter().filter(|m| verdicts.of(m).is_none()).cloned().collect();
     println!("{} mutants, {} without a verdict", mutants.len(), waiting.len());
@@ -56,7 +63,8 @@ pub(crate) fn run(arguments: &[String]) -> Done {
 }
 
 fn read(arguments: &[String]) -> Result<Call, String> {
-    let mut call = Call { list: false, anew: false, jobs: 2, minutes: None, files: vec![] };
+    let mut call =
+        Call { list: false, anew: false, survived: false, jobs: 2, minutes: None, files: vec![] };
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         let mut number = |option: &str| {
@@ -66,10 +74,13 @@ fn read(arguments: &[String]) -> Result<Call, String> {
         match word.as_str() {
             "--list" => call.list = true,
             "--anew" => call.anew = true,
+            "--survived" => call.survived = true,
             "--jobs" => call.jobs = usize::try_from(number("--jobs")?).unwrap_or(1),
             "--minutes" => call.minutes = Some(number("--minutes")?),
             option if option.starts_with('-') => {
-                return Err(format!("no option \"{option}\": --list, --anew, --jobs, --minutes"));
+                return Err(format!(
+                    "no option \"{option}\": --list, --anew, --survived, --jobs, --minutes"
+                ));
             }
             file => call.files.push(file.to_owned()),
         }

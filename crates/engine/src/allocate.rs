@@ -110,6 +110,8 @@ pub(crate) fn spec(plan: &Plan, layout: &Layout, way: impl Fn(&Both<Shares>) -> 
             level: plan.node(top).depth,
             ecn: plan.words_of(id).ecn.unwrap_or(false),
             among: match plan.words_of(id).queue.unwrap_or_default() {
+                // the paper's law knows leaves alone
+                _ if law == Law::Hsdba => Among::Frames,
                 Queue::Fifo => Among::Frames,
                 Queue::FairHost => Among::Hosts,
                 Queue::Fair => Among::Flows,

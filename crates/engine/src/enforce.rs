@@ -106,7 +106,7 @@ impl Enforcer {
     /// The leaf of a frame of which `told` is the one that classify says and `waits` the one that
     /// frames of its connection wait in: where both have one queue, none is overtaken.
     pub(crate) fn leaf_of(&self, told: u32, waits: u32) -> u32 {
-        if told != waits && self.queue_of(told) == self.queue_of(waits) { told } else { waits }
+        if self.queue_of(told) == self.queue_of(waits) { told } else { waits }
     }
 
     /// Judges a frame of which `cost` counts; `waiting` says how much waits in a leaf of the tree.
@@ -232,9 +232,9 @@ impl Edit {
             return edit;
         }
         let mut enforcer = Enforcer::default();
-        let numbers = new.trees.iter().flat_map(|tree| tree.leaves.last());
-        let most = numbers.map(|(number, _)| *number as usize + 1).max().unwrap_or(0);
-        let mut seats = vec![NOBODY; most];
+        // each tree that has nodes knows all leaves
+        let last = new.trees.iter().find_map(|tree| tree.leaves.last());
+        let mut seats = vec![NOBODY; last.map_or(0, |(number, _)| *number as usize + 1)];
         for (at, law) in LAWS.into_iter().enumerate() {
             let (tree, before) = (&new.trees[at], &old.trees[at]);
             let Some((allocator, places)) = made(law, tree) else { continue };
@@ -254,8 +254,7 @@ impl Edit {
         let mut queues: Vec<u32> = new.seats.iter().map(|(_, held)| held.queue).collect();
         queues.sort_unstable();
         queues.dedup();
-        let has_flows = |seat: &Seat| seat.law == Law::Weir && seat.among != Among::Frames;
-        if seats.iter().any(has_flows) {
+        if new.seats.iter().any(|(_, held)| held.among != Among::Frames) {
             enforcer.flows = Flows::new(u32::try_from(seats.len()).unwrap_or(u32::MAX));
         }
         (enforcer.seats, enforcer.queues) = (seats.into(), queues.into());
@@ -303,4 +302,67 @@ fn kept(old: &Tree, old_places: &Places, new: &Tree, places: &Places) -> Vec<(Pl
     let before: BTreeMap<u32, Place> = old.numbers.iter().copied().zip(old_places.iter()).collect();
     let both = new.numbers.iter().zip(places.iter());
     both.filter_map(|(number, to)| Some((*before.get(number)?, to))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_packet::{Flow, Headers, Side};
+    use weir_share::Node;
+
+    const MBIT_100: Rate = Rate::from_bps(100_000_000);
+
+    /// A link with so many leaves under our law, all of which join one of two queues in turns.
+    fn spec(count: u32, among: Among) -> Spec {
+        let leaves = (0..count).map(|at| (at + 1, at + 1)).collect();
+        let mut nodes = vec![Node::link(MBIT_100)];
+        nodes.extend((0..count).map(|_| Node::leaf(0, 1)));
+        let ours = Tree { nodes, numbers: (0..=count).collect(), leaves };
+        let seat = |at: u32| {
+            let queue = 20 - at % 2;
+            (at + 1, Held { law: Law::Weir, queue, level: 1, ecn: false, among })
+        };
+        Spec {
+            rate: MBIT_100,
+            trees: [ours, Tree::default()],
+            seats: (0..count).map(seat).collect(),
+        }
+    }
+
+    #[test]
+    fn only_another_policy_makes_another_enforcer() {
+        let (old, mut new) = (spec(4, Among::Frames), spec(4, Among::Frames));
+        new.rate = Rate::from_bps(50_000_000);
+        assert!(Edit::between(&old, &new).new.is_none());
+        new.seats[2].1.ecn = true;
+        assert!(Edit::between(&old, &new).new.is_some());
+        new = spec(4, Among::Frames);
+        new.trees[0].nodes[3].weight = 2;
+        assert!(Edit::between(&old, &new).new.is_some());
+    }
+
+    #[test]
+    fn each_queue_is_there_once() {
+        let edit = Edit::between(&Spec::default(), &spec(5, Among::Frames));
+        assert_eq!(edit.new.unwrap().queues(), [19, 20]);
+    }
+
+    #[test]
+    fn flows_are_known_only_where_they_share() {
+        for (among, is_known) in [(Among::Frames, false), (Among::Flows, true)] {
+            let edit = Edit::between(&Spec::default(), &spec(2, among));
+            assert_eq!(edit.new.unwrap().flows.is_empty(), !is_known, "{among:?}");
+        }
+    }
+
+    #[test]
+    fn frames_of_no_connection_are_no_other_hosts_connection() {
+        let frame = Label::new(Side::Lan, &Headers::EMPTY);
+        let label = |flow, host| Label { flow, host, ..frame };
+        let flow = |index| Flow { index, generation: 0 };
+        let none = who(&label(Flow::NONE, 7), Among::Hosts);
+        assert_eq!(none.host, Some(7));
+        assert_ne!(none.flow, who(&label(flow(7), 7), Among::Hosts).flow);
+        assert_ne!(none.flow, who(&label(Flow::NONE, 8), Among::Hosts).flow);
+    }
 }

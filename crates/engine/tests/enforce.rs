@@ -330,6 +330,26 @@ fn nodes_that_stay_keep_what_they_have() {
 }
 
 #[test]
+fn nodes_under_hsdba_keep_what_they_have() {
+    let mut text = String::from("[class.\"/a\"]\nenforce = \"hsdba\"\n");
+    text += &class("/a/1", 11, "weight = 1");
+    text += &class("/a/2", 12, "weight = 3");
+    let mut world = World::new(&text, &[(11, 200), (12, 200)]);
+    world.run(Span::from_ms(200), 0);
+    let mut sums = [0.0; 2];
+    for round in 0..200 {
+        let more = if round % 2 == 0 { class("/c", 31, "weight = 1") } else { String::new() };
+        world.change(&format!("{more}{text}"));
+        world.left.clear();
+        world.run(Span::from_ms(5), 0);
+        for bytes in &world.left {
+            sums[usize::from(bytes[29] == 12)] += (LEN * 8) as f64 / 1e6;
+        }
+    }
+    close(&sums, &[25.0, 75.0], 0.03);
+}
+
+#[test]
 fn the_rate_of_the_link_may_change_at_any_time() {
     let text = format!(
         "[class.\"/a\"]\nenforce = \"weir\"\n{}{}",

@@ -128,6 +128,12 @@ impl Flows {
         Flows { places, leaves: vec![IDLE; leaves as usize].into() }
     }
 
+    /// Whether no leaf can have flows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.leaves.is_empty()
+    }
+
     /// Goes on where `old` is, whose leaves have the same numbers.
     ///
     /// Cost: a look at each leaf and at each place; nothing is allocated.

@@ -1,0 +1,144 @@
+//! What `margin = "auto"` makes of what it is told, window by window, as a table: windows drawn at
+//! random, in any order. Each row is a while of windows that are alike, and the rate after each, in
+//! kbit/s; "=": as before. A change of the law changes rows: look at them, then accept the new.
+
+use std::fmt::Write as _;
+
+use weir_engine::{Count, Look, Margin, RoundTrip};
+use weir_policy::{Source, read};
+use weir_units::{Instant, Span};
+
+struct Told {
+    margin: Margin,
+    now: Instant,
+    look: Look,
+    draw: u64,
+    row: u64,
+}
+
+/// One window.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    ms: u64,
+    /// What came, in kbit/s as the line counts.
+    came: u64,
+    waited_us: u64,
+    raised_us: u64,
+    sank_ms: u64,
+    is_known: bool,
+    is_fresh: bool,
+    hosts: u32,
+}
+
+impl Told {
+    fn new(draw: u64) -> Told {
+        let text = "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"100mbit\"\nup = \"10mbit\"\n\
+             margin = \"auto\"\n[class.\"/all\"]\nmatch = \"any\"\n";
+        let reading = read(Source::new("p", text), &mut |_| Err(String::new())).expect("is text");
+        let margin = Margin::of(&reading.plans[0]).expect("is auto");
+        let now = Instant::ZERO + Span::from_secs(1);
+        Told { margin, now, look: Look::default(), draw, row: 0 }
+    }
+
+    /// A number below `end` (splitmix64).
+    fn draw(&mut self, end: u64) -> u64 {
+        self.draw = self.draw.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.draw;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % end
+    }
+
+    fn one_of<T: Copy>(&mut self, list: &[T]) -> T {
+        list[usize::try_from(self.draw(list.len() as u64)).expect("is small")]
+    }
+
+    fn kbit(&self) -> u64 {
+        self.margin.rate().bps() / 1_000
+    }
+
+    fn tell(&mut self, window: &Window, to: &mut String) {
+        self.now += Span::from_ms(window.ms);
+        // of 1 250 bytes with what they have more on the line
+        let frames = window.came * window.ms / 10_000;
+        self.look.arrived = Count {
+            frames: self.look.arrived.frames + frames,
+            bytes: self.look.arrived.bytes + frames * 1_226,
+        };
+        self.look.left += frames;
+        self.look.waited += Span::from_us(window.waited_us * frames);
+        let until = if window.is_fresh { self.now } else { self.look.round_trip.until };
+        self.look.round_trip = RoundTrip {
+            until,
+            taken: 9,
+            compared: if window.is_known { 9 } else { 0 },
+            hosts: window.hosts,
+            raised: Span::from_us(window.raised_us),
+            sank: Span::from_ms(window.sank_ms),
+            ..RoundTrip::default()
+        };
+        self.margin.step(self.now, &self.look);
+        let kbit = self.kbit();
+        let _ = if kbit == self.row { write!(to, " =") } else { write!(to, " {kbit}") };
+        self.row = kbit;
+    }
+}
+
+/// Windows that have nothing to do with each other, in whiles of some that are alike.
+fn drawn(seed: u64, to: &mut String) {
+    let mut told = Told::new(seed);
+    let _ = writeln!(to, "\ndrawn from {seed}");
+    for _ in 0..12 {
+        let binds = told.one_of(&[true, true, false]);
+        let part = if binds {
+            told.one_of(&[950, 960, 1_000, 1_040])
+        } else {
+            told.one_of(&[30, 440, 700, 940, 960, 985, 1_000, 1_100])
+        };
+        let line = told.kbit() * 1_080 / 1_000;
+        let waited_us =
+            if binds { told.one_of(&[2_000, 5_000, 40_000]) } else { told.one_of(&[0, 0, 900]) };
+        let raised_us = told.one_of(&[0, 3_000, 5_000, 7_000, 20_000, 60_000, 150_000, 600_000]);
+        let window = Window {
+            ms: told.one_of(&[100, 100, 100, 76, 74, 30, 250]),
+            came: line * part / 1_080,
+            waited_us,
+            raised_us,
+            sank_ms: told.one_of(&[0, 0, 0, 1, 2, 9]),
+            is_known: told.draw(6) > 0,
+            is_fresh: told.draw(6) > 0,
+            hosts: told.one_of(&[1, 3]),
+        };
+        let _ = write!(
+            to,
+            "{:3} ms, came {:6}{}, waited {:5} us, raised {:6} us, sank {} ms{}{}, {} hosts:",
+            window.ms,
+            window.came,
+            if binds { " and follows" } else { "" },
+            window.waited_us,
+            window.raised_us,
+            window.sank_ms,
+            if window.is_known { "" } else { ", not known" },
+            if window.is_fresh { "" } else { ", old" },
+            window.hosts,
+        );
+        for at in 0..4 + told.draw(30) {
+            let shrinks = window.raised_us * (40 - at) / 40;
+            let raised_us = if at % 7 < 3 { window.raised_us } else { shrinks };
+            // what binds follows the rate, up to a line
+            let came = (told.kbit() * part / 1_000).min(line);
+            let came = if binds { came } else { window.came };
+            told.tell(&Window { raised_us, came, ..window }, to);
+        }
+        to.push('\n');
+    }
+}
+
+#[test]
+fn what_is_told_and_what_follows() {
+    let mut table = String::new();
+    for seed in 1..=40 {
+        drawn(seed, &mut table);
+    }
+    insta::assert_snapshot!(table.trim());
+}
