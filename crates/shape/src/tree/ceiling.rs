@@ -95,3 +95,50 @@ impl Clock {
         (self.free_at > now).then_some(self.free_at)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Instant = Instant::from_ns(10_000_000_000);
+    const SECOND: Span = Span::from_secs(1);
+
+    fn kbit(rate: u64, burst: u64) -> Ceiling {
+        Ceiling::new(Rate::from_bps(1_000 * rate), Some(Bytes::new(burst)))
+    }
+
+    #[test]
+    fn the_slowest_is_a_byte_a_second() {
+        let seconds = |bps| {
+            let mut clock = Clock::from(NOW);
+            let ceiling = Ceiling::new(Rate::from_bps(bps), None);
+            ceiling.send(&mut clock, NOW, 10).expect("is slow").since(NOW).ns() / SECOND.ns()
+        };
+        assert_eq!([16, 8, 1].map(seconds), [5, 10, 10]);
+    }
+
+    #[test]
+    fn what_was_saved_is_as_many_bytes_under_another_ceiling_and_no_more_than_the_old_burst() {
+        // 1 000 bytes: a second of the old, two of the new
+        let (old, new) = (kbit(8, 1_000), kbit(4, 5_000));
+        let after = |saved: Span| {
+            let mut clock = Clock { free_at: NOW - saved, remainder: 7 };
+            clock.goes_on(NOW, &old, &new);
+            assert_eq!(clock.remainder, 0);
+            NOW.since(clock.free_at)
+        };
+        assert_eq!(after(Span::from_ms(300)), Span::from_ms(600));
+        assert_eq!(after(Span::from_secs(9)), Span::from_secs(2));
+        // and a debt stays one
+        let mut clock = Clock { free_at: NOW + SECOND, remainder: 0 };
+        clock.goes_on(NOW, &old, &new);
+        assert_eq!(clock.free_at, NOW + SECOND + SECOND);
+    }
+
+    #[test]
+    fn nothing_is_forgotten_under_the_same() {
+        let mut clock = Clock { free_at: NOW + SECOND, remainder: 7 };
+        clock.goes_on(NOW, &kbit(8, 1_000), &kbit(8, 5_000));
+        assert_eq!((clock.free_at, clock.remainder), (NOW + SECOND, 7));
+    }
+}
