@@ -31,11 +31,12 @@ pub fn outcome(
     }
     for (profile, runs) in names.iter().zip(runs) {
         let Some(first) = runs.first() else { continue };
-        for (at, flow) in scenario.flows.iter().enumerate() {
-            let points = bins(scenario, first, &[at]).into_iter().enumerate();
-            let points = points.map(|(n, rate)| (time(scenario, n), rate)).collect();
-            let (x, y) = ("time (s)".to_owned(), "rate (Mbit/s)".to_owned());
-            outcome.series.set(format!("{profile}.{}", flow.name), Series { x, y, points });
+        let cases = std::iter::once(scenario).chain(&scenario.more);
+        for (run, case) in (0..).map(|number| first.case(number)).zip(cases) {
+            for (name, series) in over(case, run) {
+                let case = if case.case.is_empty() { "" } else { &format!(".{}", case.case) };
+                outcome.series.set(format!("{profile}.{name}{case}"), series);
+            }
         }
     }
     let claims: Result<Vec<Claim>, String> =
@@ -49,6 +50,18 @@ pub fn outcome(
     claims.extend(expected.claims.iter().cloned());
     outcome.judge(&claims, None);
     Ok(outcome)
+}
+
+/// What each flow or leaf had over time, by its name.
+fn over(scenario: &Scenario, run: &Run) -> Vec<(String, Series)> {
+    let flows = scenario.flows.iter().enumerate().filter(|_| !run.flows.is_empty());
+    let of_flows = flows.map(|(at, flow)| {
+        let points = bins(scenario, run, &[at]).into_iter().enumerate();
+        let points = points.map(|(n, rate)| (time(scenario, n), rate)).collect();
+        let (x, y) = ("time (s)".to_owned(), "rate (Mbit/s)".to_owned());
+        (flow.name.clone(), Series { x, y, points })
+    });
+    of_flows.chain(run.series.iter().cloned()).collect()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a point of a plot")]

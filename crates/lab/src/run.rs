@@ -14,6 +14,7 @@ use weir_sim::{FlowSpec, NodeId, Random, Source, World};
 use weir_units::{Instant, Span};
 
 use crate::histories;
+use crate::result::Series;
 use crate::scenario::{Flow, NodeKind, Profile, Scenario};
 use crate::sharing;
 
@@ -35,6 +36,8 @@ pub struct Run {
     pub frames: u64,
     /// What allocators alone have shown, by name.
     pub shares: Vec<(String, f64)>,
+    /// What leaves had, by name.
+    pub series: Vec<(String, Series)>,
     /// The other cases of a sweep.
     pub more: Vec<Run>,
 }
@@ -119,8 +122,9 @@ pub fn one(scenario: &Scenario, profile: &Profile, seed: u64) -> Result<Run, Str
     let mut run = match (&scenario.sharing, profile.law) {
         (Some(sharing), Some(_)) if sharing.leaves() > profile.leaves => Run::default(),
         (Some(sharing), Some(law)) => {
-            let shares = sharing::run(&sharing.at(profile.scale), law, seed);
-            Run { shares, ..Run::default() }
+            let sharing::Shown { numbers, series } =
+                sharing::run(&sharing.at(profile.scale), law, seed);
+            Run { shares: numbers, series, ..Run::default() }
         }
         (Some(_), None) => return Err(format!("{} has no law", profile.name)),
         (None, _) => in_world(scenario, profile, seed)?,

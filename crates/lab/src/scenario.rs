@@ -40,6 +40,8 @@ pub struct Scenario {
     pub run: Span,
     /// From when and up to when what arrives counts.
     pub measure: Window,
+    /// Which case of a sweep it is, as keys have it; empty without a sweep.
+    pub case: String,
     /// How long a bin of a series is.
     pub bin: Span,
     /// How many runs each profile gets, each with another seed.
@@ -159,7 +161,9 @@ fn all_cases(
             problems.add(problem.severity, place, problem.what, problem.help);
         }
     }
-    let mut scenarios = cases.into_iter().map(|case| case.scenario);
+    let named = filled.iter().map(|filled| filled.case.clone());
+    let mut scenarios =
+        cases.into_iter().zip(named).map(|(read, case)| Scenario { case, ..read.scenario });
     let first = scenarios.next()?;
     let more = scenarios.map(|case| Scenario { histories: None, ..case }).collect();
     Some(Scenario { metrics, claims, more, ..first })
@@ -260,6 +264,7 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
         about,
         run,
         measure,
+        case: String::new(),
         bin,
         seeds,
         nodes,

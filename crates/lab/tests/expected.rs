@@ -29,8 +29,14 @@ fn every_plot_has_something_to_show() {
     for experiment in library::EXPERIMENTS {
         let (scenario, expected) = read(experiment);
         let mut names: Vec<String> = scenario.metrics.iter().map(|m| m.name.clone()).collect();
-        for profile in &scenario.profiles {
-            names.extend(scenario.flows.iter().map(|f| format!("{}.{}", profile.name, f.name)));
+        for case in std::iter::once(&scenario).chain(&scenario.more) {
+            let leaves = case.sharing.is_some().then_some(["share.1", "shares"]);
+            let flows = case.flows.iter().map(|flow| flow.name.as_str());
+            let behind = if case.case.is_empty() { "" } else { &format!(".{}", case.case) };
+            for name in flows.chain(leaves.into_iter().flatten()) {
+                let of = |p: &scenario::Profile| format!("{}.{name}{behind}", p.name);
+                names.extend(scenario.profiles.iter().map(of));
+            }
         }
         for plot in &expected.plots {
             let (head, tail) = plot.of.split_once('*').unwrap_or((&plot.of, ""));

@@ -10,7 +10,7 @@ use weir_policy::Problems;
 use weir_policy::reader::Entry;
 use weir_units::Rate;
 
-use crate::sharing::Shown;
+use crate::sharing::Numbers;
 use draw::History;
 
 /// How many histories.
@@ -32,9 +32,9 @@ pub(crate) fn read(entry: Entry<'_>, problems: &mut Problems) -> Option<Historie
 ///
 /// # Errors
 /// The policy is more than an engine takes; in words.
-pub(crate) fn run(histories: Histories, plan: &Plan, seed: u64) -> Result<Shown, String> {
+pub(crate) fn run(histories: Histories, plan: &Plan, seed: u64) -> Result<Numbers, String> {
     let told = told(plan);
-    let mut shown = Shown::new();
+    let mut shown = Numbers::new();
     let mut held = [0_u32; 5];
     for number in 1..=histories.count {
         let seen = watch::run(&History::draw(told, seed, number), plan, seed)?;

@@ -17,6 +17,8 @@ const CASES: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Filled {
     pub(super) text: String,
+    /// What the sweep has here, as keys have it; empty without a sweep.
+    pub(super) case: String,
     /// Where values were filled in: from and up to where, here and in the file.
     values: Vec<[usize; 4]>,
     /// Where nothing was, since the value is at fault.
@@ -70,9 +72,14 @@ pub(super) fn cases(
             }
         }
     }
-    names.extend(more);
+    let case = |values: &[Value]| {
+        let swept = values.iter().skip(sizes.len()).filter(|(word, _)| !more.contains(word));
+        swept.filter_map(|(_, value)| value.clone()).collect::<Vec<_>>().join(".")
+    };
+    names.extend(more.iter().cloned());
     unknown(text, &names, problems);
-    cases.iter().map(|values| Filled::new(text, values)).collect()
+    let filled = |values: &Vec<Value>| Filled { case: case(values), ..Filled::new(text, values) };
+    cases.iter().map(filled).collect()
 }
 
 /// What a name stands for, case by case: itself, and with a table the other words of it behind a

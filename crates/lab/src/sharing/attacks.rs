@@ -7,7 +7,7 @@ mod kinds;
 mod list;
 mod world;
 
-use super::{Shown, whole};
+use super::{Numbers, whole};
 use list::{ATTACKS, Attack};
 use world::{COUNTS, Seen, World};
 
@@ -17,8 +17,8 @@ const FRAMES: f64 = 2.0;
 /// All attacks, by name: `share`, what the victim has of what he has undisturbed, which is
 /// `undisturbed_mbit`; `delay_ms_p99` and `undisturbed_ms_p99`, how long his sparse flow waits;
 /// `late_ms`, how much longer than twice the time undisturbed and two frame times.
-pub(super) fn run(seed: u64) -> Shown {
-    let mut shown = Shown::new();
+pub(super) fn run(seed: u64) -> Numbers {
+    let mut shown = Numbers::new();
     for attack in &ATTACKS {
         let (honest, under) = (seen(attack, false, seed), seen(attack, true, seed));
         let (Some(honest), Some(under)) = (honest, under) else { continue };

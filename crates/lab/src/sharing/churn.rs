@@ -5,7 +5,7 @@ use weir_share::Allocator;
 use weir_sim::Random;
 
 use super::traffic::{Gaps, Load, send, unit, wanted};
-use super::{Enforce, Gate, Sharing, Shown, bits, number, whole};
+use super::{Enforce, Gate, Numbers, Sharing, bits, number, whole};
 
 /// A window where nothing is slower, in ns, and the moments of it at which the exact answer is
 /// computed.
@@ -16,7 +16,7 @@ const SKIP: usize = 10;
 /// What all ask for in the mean, by what the link carries, were rates not limited.
 const OFFERED: f64 = 2.8;
 
-pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Shown {
+pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Numbers {
     let Sharing { nodes, bytes, .. } = sharing;
     let run = sharing.run.ns();
     let line = bits(nodes[0].peak);

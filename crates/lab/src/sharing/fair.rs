@@ -2,19 +2,22 @@
 //! exact answer, and how long the queue behind is.
 
 use super::traffic::{send, wanted};
-use super::{Enforce, Gate, Sharing, Shown, bits, whole};
+use super::{Enforce, Gate, Numbers, Sharing, Shown, bits, whole};
+use crate::Series;
 
 /// When shares have long settled, in ns; in a short stretch after two fifths of it.
 const SETTLED: u64 = 1_000_000_000;
 /// With more leaves than this, what each has is not told.
 const FEW: usize = 32;
+/// Of what each has over time, so many points are in a stretch.
+const POINTS: u64 = 20;
 
 pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Shown {
     let Sharing { nodes, loads, .. } = sharing;
     let unit = sharing.unit.ns().max(1);
     // of a stretch, what comes before does not count
     let settled = (unit / 5 * 2).min(SETTLED * sharing.slower);
-    let Some(mut seen) = seen(sharing, enforce, seed, settled) else { return Vec::new() };
+    let Some(mut seen) = seen(sharing, enforce, seed, settled) else { return Shown::default() };
     let seconds = whole(unit - settled) / 1e9;
     let (mut sum, mut count, mut most, mut used, mut right) = (0.0, 0.0, 0.0_f64, 0.0, 0.0);
     let (mut total, mut small) = (0.0_f64, f64::MAX);
@@ -38,7 +41,7 @@ pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Shown {
         total = total.max(all);
     }
     let p99 = seen.wait_us_p99();
-    let mut shown = vec![
+    let mut shown: Numbers = vec![
         ("dev_mean".to_owned(), sum / f64::max(count, 1.0)),
         ("dev_max".to_owned(), most),
         ("utilisation".to_owned(), used / f64::max(right, 1.0)),
@@ -48,25 +51,52 @@ pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Shown {
     if small < f64::MAX {
         shown.push(("small_flow_min".to_owned(), small));
     }
-    if loads.len() <= FEW {
-        for (leaf, number) in (0..loads.len()).zip(1..) {
-            let rates = seen.stretches.iter().map(|seen| seen[leaf][1] / seconds / 1e6);
-            let mean = rates.sum::<f64>() / f64::max(1.0, whole(seen.stretches.len() as u64));
-            shown.push((format!("share.{number}"), mean));
-        }
-    }
-    shown
+    let means = seen.means(seconds);
+    shown.extend(means.iter().zip(1..).map(|(mean, n)| (format!("share.{n}"), *mean)));
+    Shown { numbers: shown, series: seen.series(&means, whole(unit) / 1e9) }
 }
 
 /// What came of a run.
 pub(super) struct Seen {
     /// By stretch and load: bits that were sent, and that passed.
     pub(super) stretches: Vec<Vec<[f64; 2]>>,
+    /// By load: bits that passed, in each part of a stretch; empty where loads are many.
+    over: Vec<Vec<f64>>,
     /// How long packets were on their way up to their last bit on the link, in us.
     waits: Vec<f64>,
 }
 
 impl Seen {
+    /// What each has in the mean of all stretches, of which so many seconds count, in Mbit/s;
+    /// nothing where there are many.
+    fn means(&self, seconds: f64) -> Vec<f64> {
+        let count = f64::max(1.0, whole(self.stretches.len() as u64));
+        let rate = |leaf: usize| {
+            let rates = self.stretches.iter().map(|seen| seen[leaf][1] / seconds / 1e6);
+            rates.sum::<f64>() / count
+        };
+        (0..self.over.len()).map(rate).collect()
+    }
+
+    /// What each has over time, and beside the others.
+    fn series(&self, means: &[f64], unit: f64) -> Vec<(String, Series)> {
+        let y = "rate (Mbit/s)";
+        let series = |x: &str, points| Series { x: x.to_owned(), y: y.to_owned(), points };
+        let part = unit / whole(POINTS);
+        let mut all: Vec<_> = (1..)
+            .zip(&self.over)
+            .map(|(number, bits)| {
+                let point = |(at, bits): (u64, &f64)| (part * (whole(at) + 0.5), bits / part / 1e6);
+                let points = (0..).zip(bits).map(point).collect();
+                (format!("share.{number}"), series("time (s)", points))
+            })
+            .collect();
+        let points = (1..).map(whole).zip(means.iter().copied()).collect();
+        all.push(("shares".to_owned(), series("leaf", points)));
+        all.retain(|(_, series)| !series.points.is_empty());
+        all
+    }
+
     fn wait_us_p99(&mut self) -> f64 {
         self.waits.sort_by(f64::total_cmp);
         self.waits.get(self.waits.len() * 99 / 100).copied().unwrap_or(0.0)
@@ -81,6 +111,16 @@ pub(super) fn seen(sharing: &Sharing, enforce: Enforce, seed: u64, settled: u64)
     let unit = sharing.unit.ns().max(1);
     let count = usize::try_from(sharing.run.ns().div_ceil(unit)).unwrap_or(1);
     let mut stretches = vec![vec![[0.0_f64; 2]; loads.len()]; count];
+    let few = if loads.len() <= FEW { loads.len() } else { 0 };
+    let part = (unit / POINTS).max(1);
+    let parts = usize::try_from(sharing.run.ns().div_ceil(part)).unwrap_or(1);
+    let mut over = vec![vec![0.0; parts]; few];
+    let mut pass = |load: usize, at: u64, bits: f64| {
+        let at = usize::try_from(at / part).unwrap_or(usize::MAX);
+        if let Some(sum) = over.get_mut(load).and_then(|over| over.get_mut(at)) {
+            *sum += bits;
+        }
+    };
     let mut senders = vec![0; nodes.len()];
     for (at, load) in loads.iter().enumerate() {
         senders[load.node as usize] = at;
@@ -96,6 +136,7 @@ pub(super) fn seen(sharing: &Sharing, enforce: Enforce, seed: u64, settled: u64)
         last = now;
         if passes {
             queue += packet;
+            pass(at, now, packet);
         }
         if let Some(seen) = place(now).and_then(|stretch| stretches.get_mut(stretch)) {
             seen[at][0] += packet;
@@ -105,11 +146,13 @@ pub(super) fn seen(sharing: &Sharing, enforce: Enforce, seed: u64, settled: u64)
             }
         }
         for sent in gate.sent() {
+            let (load, bits) = (senders[sent.node as usize], f64::from(sent.bytes) * 8.0);
+            pass(load, sent.left, bits);
             if let Some(seen) = place(sent.left).and_then(|stretch| stretches.get_mut(stretch)) {
-                seen[senders[sent.node as usize]][1] += f64::from(sent.bytes) * 8.0;
+                seen[load][1] += bits;
                 waits.push(whole(sent.left - sent.came) / 1e3);
             }
         }
     });
-    Some(Seen { stretches, waits })
+    Some(Seen { stretches, over, waits })
 }

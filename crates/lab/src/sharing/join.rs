@@ -5,16 +5,16 @@ use weir_share::{Law, Node, Place, Weir};
 use weir_units::Instant;
 
 use super::traffic::{Load, send, wanted};
-use super::{Enforce, Sharing, Shown, bits, whole};
+use super::{Enforce, Numbers, Sharing, bits, whole};
 
 /// A share is right within a twentieth.
 const BAND: f64 = 0.05;
 
 /// Three children that want 10, 20 and 30 of 50.
-pub(super) fn example() -> Shown {
+pub(super) fn example() -> Numbers {
     let demands = [10.0, 20.0, 30.0];
     let mut level = 0.0;
-    let mut shown = Shown::new();
+    let mut shown = Numbers::new();
     for step in 1..=3 {
         let satisfied = || demands.iter().filter(|demand| **demand <= level);
         let wanting = whole((demands.len() - satisfied().count()) as u64);
@@ -26,7 +26,7 @@ pub(super) fn example() -> Shown {
 
 /// The last load joins at a third of the run; at half of it the first gets three times its weight;
 /// at two thirds the newcomer is removed.
-pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Shown {
+pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Numbers {
     let Enforce::Law(Law::Weir(options)) = enforce else { return Vec::new() };
     let mut nodes = sharing.nodes.clone();
     let Some((last, others)) = sharing.loads.split_last() else { return Vec::new() };

@@ -2,14 +2,14 @@
 //! much less that is than behind queues of 16, 64 and 256 frames for each leaf, served in turns.
 
 use super::traffic::send;
-use super::{Enforce, Gate, Sharing, Shown, bits, number, queue::Queues, whole};
+use super::{Enforce, Gate, Numbers, Sharing, bits, number, queue::Queues, whole};
 
 /// Lengths of packets, in bytes.
 const LENGTHS: [u32; 7] = [200, 400, 600, 800, 1_000, 1_200, 1_400];
 const DEPTHS: [u32; 3] = [16, 64, 256];
 
-pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Shown {
-    let mut shown = Shown::new();
+pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Numbers {
+    let mut shown = Numbers::new();
     let (mut lowest, mut frames) = ([f64::MAX; 3], 0.0_f64);
     for len in LENGTHS {
         let waits = waits(sharing, enforce, seed, len);

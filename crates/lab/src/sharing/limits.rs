@@ -5,12 +5,12 @@ use weir_share::{LINK, Node};
 use weir_units::Rate;
 
 use super::traffic::{Load, send};
-use super::{Enforce, Gate, Sharing, Shown, number};
+use super::{Enforce, Gate, Numbers, Sharing, number};
 
 /// Packets at the peak's rate that a run takes, and the time it takes at least and at most.
 const PACKETS: f64 = 20_000.0;
 
-pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Shown {
+pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Numbers {
     let Some(load) = sharing.loads.first() else { return Vec::new() };
     // the load is given for a peak of 1 Mbit/s
     let over = load.rate / 1e6;

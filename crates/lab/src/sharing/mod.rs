@@ -19,6 +19,7 @@ mod traffic;
 use weir_share::{Allocator, Law, Node, Places, ahab, hsdba};
 use weir_units::{Instant, Rate, Span};
 
+use crate::Series;
 use engine::{Boxed, Sent};
 
 pub(crate) use engine::Word;
@@ -120,22 +121,37 @@ pub enum Enforce {
     Open,
 }
 
+/// What one run has shown.
+#[derive(Default)]
+pub(crate) struct Shown {
+    /// By name.
+    pub(crate) numbers: Numbers,
+    /// To be drawn.
+    pub(crate) series: Vec<(String, Series)>,
+}
+
 /// The figures of one run, by name.
-pub(crate) type Shown = Vec<(String, f64)>;
+pub(crate) type Numbers = Vec<(String, f64)>;
+
+impl From<Numbers> for Shown {
+    fn from(numbers: Numbers) -> Shown {
+        Shown { numbers, series: Vec::new() }
+    }
+}
 
 /// Runs one profile once.
 #[must_use]
 pub(crate) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Shown {
     match sharing.ask {
         Ask::Fair => fair::run(sharing, enforce, seed),
-        Ask::Steps => steps::run(sharing, enforce, seed),
-        Ask::Limits => limits::run(sharing, enforce, seed),
-        Ask::Latency => latency::run(sharing, enforce, seed),
-        Ask::Churn => churn::run(sharing, enforce, seed),
-        Ask::Join => join::run(sharing, enforce, seed),
-        Ask::Random => random::run(sharing, enforce, seed),
-        Ask::Attacks => attacks::run(seed),
-        Ask::Example => join::example(),
+        Ask::Steps => steps::run(sharing, enforce, seed).into(),
+        Ask::Limits => limits::run(sharing, enforce, seed).into(),
+        Ask::Latency => latency::run(sharing, enforce, seed).into(),
+        Ask::Churn => churn::run(sharing, enforce, seed).into(),
+        Ask::Join => join::run(sharing, enforce, seed).into(),
+        Ask::Random => random::run(sharing, enforce, seed).into(),
+        Ask::Attacks => attacks::run(seed).into(),
+        Ask::Example => join::example().into(),
     }
 }
 

@@ -7,14 +7,14 @@ use weir_sim::Random;
 use weir_units::Rate;
 
 use super::traffic::{Gaps, Load};
-use super::{Enforce, Sharing, Shown, bits, fair, number, whole};
+use super::{Enforce, Numbers, Sharing, bits, fair, number, whole};
 
 /// Bytes of the shortest and the longest packet of a leaf, one of these.
 const SIZES: [(u32, u32); 4] = [(64, 1_500), (64, 128), (1_500, 1_500), (64, 1_000)];
 /// A tree with as many nodes has only leaves from there on.
 const LEAVES: usize = 24;
 
-pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Shown {
+pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Numbers {
     let link = bits(sharing.nodes[0].peak);
     let (nodes, loads) = drawn(link, sharing.run.ns(), seed);
     // the first third does not count
