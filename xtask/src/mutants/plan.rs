@@ -44,7 +44,9 @@ impl Plan {
             if why.is_empty() {
                 return Err("an argued mutant says no \"why\"".to_owned());
             }
-            argued.insert(text(entry, "mutant")?, why);
+            for mutant in list(entry, "mutants")? {
+                argued.insert(mutant, why.clone());
+            }
         }
         Ok(Plan {
             whole: list(&table, "whole")?,

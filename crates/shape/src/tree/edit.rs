@@ -309,3 +309,84 @@ fn ceilings(spec: &Spec) -> BTreeMap<u32, Option<Rate>> {
     }
     own
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::Care;
+
+    const fn mbit(mbit: u64) -> Rate {
+        Rate::from_bps(mbit * 1_000_000)
+    }
+
+    /// Class 1 with leaves 2 and 3, and leaf 4 beside it; the ceiling of 2 is above that of 1.
+    fn spec() -> Spec {
+        let node = |number, parent, is_leaf| NodeSpec::new(number, parent, is_leaf);
+        let nodes = vec![
+            NodeSpec { ceil: mbit(10), ..node(1, LINK, false) },
+            NodeSpec { ceil: mbit(20), ..node(2, 1, true) },
+            node(3, 1, true),
+            node(4, LINK, true),
+        ];
+        Spec { rate: mbit(100), link: Link::default(), nodes, cares: vec![Care::default()] }
+    }
+
+    /// Nodes that are told something, that are removed, whose frames wait otherwise, and parents.
+    fn touched(change: impl FnOnce(&mut Spec)) -> [Vec<u32>; 4] {
+        let mut new = spec();
+        change(&mut new);
+        let edit = Edit::between(&spec(), &new);
+        let changed = edit.changed.iter().map(|(node, _)| node.number).collect();
+        let mut parents: Vec<u32> = edit.parents.iter().map(|parent| parent.number).collect();
+        parents.sort_unstable();
+        [changed, edit.removed, edit.cared, parents]
+    }
+
+    #[test]
+    fn an_edit_touches_what_it_changes() {
+        let is = |[changed, removed, cared, parents]: [&[u32]; 4]| {
+            [changed.to_vec(), removed.to_vec(), cared.to_vec(), parents.to_vec()]
+        };
+        assert_eq!(touched(|_| {}), is([&[], &[], &[], &[]]));
+        assert_eq!(touched(|spec| spec.rate = mbit(90)), is([&[], &[], &[], &[0]]));
+        assert_eq!(touched(|spec| spec.nodes[1].weight = 2), is([&[2], &[], &[], &[1]]));
+        assert_eq!(touched(|spec| spec.nodes[0].rate = mbit(5)), is([&[1], &[], &[], &[0, 1]]));
+        // now it is lower than that of its parent
+        assert_eq!(touched(|spec| spec.nodes[0].ceil = mbit(50)), is([&[1, 2], &[], &[], &[]]));
+        assert_eq!(touched(|spec| spec.nodes[2].parent = LINK), is([&[3], &[], &[], &[0, 1]]));
+        assert_eq!(touched(|spec| _ = spec.nodes.remove(2)), is([&[], &[3], &[], &[1]]));
+        let ecn = Care { ecn: true, ..Care::default() };
+        let cared = touched(|spec| {
+            spec.cares.push(ecn);
+            spec.nodes[1].care = 1;
+            // it has no frames
+            spec.nodes[0].care = 1;
+        });
+        assert_eq!(cared, is([&[1, 2], &[], &[2], &[]]));
+    }
+
+    #[test]
+    fn a_leaf_that_becomes_a_class_is_another_node() {
+        let becomes = |spec: &mut Spec| {
+            spec.cares.push(Care { ecn: true, ..Care::default() });
+            spec.nodes[3] = NodeSpec { care: 1, ..NodeSpec::new(4, LINK, false) };
+        };
+        let [changed, removed, cared, parents] = touched(becomes);
+        assert_eq!((changed, removed, cared, parents), (vec![4], vec![4], vec![], vec![0, 4]));
+    }
+
+    #[test]
+    fn where_children_are_many_a_call_takes_half_of_them() {
+        let leaves = |weight| {
+            let leaf = |number| NodeSpec { weight, ..NodeSpec::new(number, LINK, true) };
+            Spec { nodes: (1..=40).map(leaf).collect(), ..spec() }
+        };
+        let edit = Edit::in_steps(&leaves(1), &leaves(1), 16);
+        assert_eq!((edit.at_most, edit.has_steps()), (8, false));
+        let mut new = leaves(1);
+        new.nodes[7].weight = 2;
+        assert!(Edit::in_steps(&leaves(1), &new, 39).has_steps());
+        assert!(!Edit::in_steps(&leaves(1), &new, 40).has_steps());
+        assert_eq!(Edit::in_steps(&leaves(1), &new, 1).at_most, 1);
+    }
+}
