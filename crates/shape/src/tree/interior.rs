@@ -208,10 +208,8 @@ impl Interior {
     fn next_of_kinds(&mut self, nodes: &mut [Node]) -> Option<u32> {
         let (mut least_s, mut least_f) = (None, None);
         for calendar in &mut self.kinds {
-            if first(calendar, nodes).is_none() {
-                continue;
-            }
-            let (s, f) = (calendar.start(), calendar.start().wrapping_add(calendar.frame));
+            let Some(s) = starts(calendar, nodes) else { continue };
+            let f = s.wrapping_add(calendar.frame);
             if least_s.is_none_or(|least| before(s, least)) {
                 least_s = Some(s);
             }
@@ -227,11 +225,9 @@ impl Interior {
         }
         self.v = within(self.v, least_s?, least_f?);
         let mut best: Option<(u8, u64, usize)> = None;
-        for (at, calendar) in self.kinds.iter().enumerate() {
-            if calendar.is_empty() || before(self.v, calendar.start()) {
-                continue;
-            }
-            let (priority, f) = (calendar.priority, calendar.start().wrapping_add(calendar.frame));
+        for (at, calendar) in self.kinds.iter_mut().enumerate() {
+            let Some(s) = starts(calendar, nodes).filter(|s| !before(self.v, *s)) else { continue };
+            let (priority, f) = (calendar.priority, s.wrapping_add(calendar.frame));
             let is_better = best
                 .is_none_or(|(p, least, _)| priority < p || (priority == p && before(f, least)));
             if is_better {
@@ -418,6 +414,15 @@ fn first(calendar: &mut Calendar, nodes: &mut [Node]) -> Option<u32> {
         }
         put_right(calendar, number, node);
     }
+}
+
+/// When the first child of a calendar may start: on the first day, and earlier where an edit gave
+/// it another place after it was noted.
+#[inline]
+fn starts(calendar: &mut Calendar, nodes: &mut [Node]) -> Option<u64> {
+    let number = first(calendar, nodes)?;
+    let (day, own) = (calendar.start(), nodes[number as usize].share.s);
+    Some(if calendar.is_closing && before(own, day) { own } else { day })
 }
 
 #[cold]

@@ -251,10 +251,19 @@ impl Owed {
             is_wanted
         };
         let due = |number: u32| &dues[number as usize];
-        self.coming.reviews(budget, &mut memory.coming, |entry| {
+        let is_reviewed = self.coming.reviews(budget, &mut memory.coming, |entry| {
             is_wanted(entry.node).then(|| Entry { key: due(entry.node).at, ..entry })
         }) && self.due.reviews(budget, &mut memory.due, |entry| {
             is_wanted(entry.node).then(|| Entry { key: due(entry.node).end(), ..entry })
-        })
+        });
+        // who came up meanwhile is noted here and may have lost its clock since
+        is_reviewed
+            && [&mut self.coming, &mut self.due].into_iter().all(|heap| {
+                while *budget > 0 && heap.first().is_some_and(|first| !is_wanted(first.node)) {
+                    let _ = heap.pop();
+                    *budget -= 1;
+                }
+                heap.first().is_none_or(|first| is_wanted(first.node))
+            })
     }
 }

@@ -40,6 +40,11 @@ impl Fluid {
         self.nodes[leaf].queue += bits;
     }
 
+    /// A node is told something else.
+    pub(crate) fn tell(&mut self, number: usize, weight: f64, guarantee: f64) {
+        (self.nodes[number].weight, self.nodes[number].guarantee) = (weight, guarantee);
+    }
+
     pub(crate) fn served(&self, number: usize) -> f64 {
         self.nodes[number].served
     }

@@ -1,6 +1,7 @@
 //! The scheduler against a fluid, frame by frame: bursts that come, a line that rises and falls,
-//! guarantees that do not fit, a clock that jumps, frames of 60 to 9 000 bytes. What each leaf has
-//! sent differs from the fluid by what the order may cost, at each moment.
+//! guarantees that do not fit, a clock that jumps, frames of 60 to 9 000 bytes, and edits: weights,
+//! guarantees, nodes that move, all at once or some at a time while frames leave. What each leaf
+//! has sent differs from the fluid by what the order may cost, at each moment.
 
 #![allow(
     clippy::cast_precision_loss,
@@ -49,6 +50,10 @@ enum Step {
     Line(u16),
     /// Nobody polls for so many milliseconds.
     Jump(u16),
+    /// A node has another weight, and is guaranteed so many thousandths of its parent's.
+    Edit { node: Index, weight: u64, rate: u64 },
+    /// A node has another parent.
+    Move { node: Index, parent: Index },
 }
 
 #[derive(Clone, Debug)]
@@ -65,6 +70,8 @@ struct Case {
     line: u64,
     nodes: Vec<Told>,
     steps: Vec<Step>,
+    /// Where siblings are more than so many, an edit moves them some at a time.
+    at_once: usize,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -76,16 +83,25 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (1u8..60).prop_map(Step::Pass),
         1 => (100u16..3_000).prop_map(Step::Line),
         1 => (5u16..2_000).prop_map(Step::Jump),
+        2 => (any::<Index>(), 1u64..50, rate())
+            .prop_map(|(node, weight, rate)| Step::Edit { node, weight, rate }),
+        1 => (any::<Index>(), any::<Index>())
+            .prop_map(|(node, parent)| Step::Move { node, parent }),
     ]
 }
 
+/// Two of three are guaranteed nothing.
+fn rate() -> impl Strategy<Value = u64> {
+    prop_oneof![2 => Just(0), 1 => 1u64..700]
+}
+
 fn case() -> impl Strategy<Value = Case> {
-    let rate = prop_oneof![2 => Just(0), 1 => 1u64..700];
-    let told = (any::<Index>(), 1u64..50, rate, any::<bool>())
+    let told = (any::<Index>(), 1u64..50, rate(), any::<bool>())
         .prop_map(|(parent, weight, rate, is_inner)| Told { parent, weight, rate, is_inner });
     let line = prop_oneof![100_000u64..1_000_000, 1_000_000u64..1_000_000_000];
-    (line, prop::collection::vec(told, 1..20), prop::collection::vec(step(), 1..200))
-        .prop_map(|(line, nodes, steps)| Case { line, nodes, steps })
+    let steps = prop::collection::vec(step(), 1..200);
+    (line, prop::collection::vec(told, 1..20), steps, 0usize..9)
+        .prop_map(|(line, nodes, steps, at_once)| Case { line, nodes, steps, at_once })
 }
 
 /// The tree: nodes that have no children are leaves.
@@ -118,8 +134,11 @@ struct World {
     tree: Tree,
     pool: Pool,
     now: Instant,
+    /// What the line carried at first, and what it carries.
+    first: u64,
     line: u64,
     leaves: Vec<usize>,
+    at_once: usize,
     /// Bits of the largest frame that has come to each node.
     largest: Vec<f64>,
     /// Bits that wait and that have left, by number.
@@ -127,13 +146,21 @@ struct World {
     sent: Vec<f64>,
     /// Frames that have left since fluid and tree were made equal.
     left: u32,
+    /// What the order may cost each: the most since then.
+    slack: Vec<f64>,
+    /// A node is on its way to another parent: it sends nothing, and the fluid knows nothing of it.
+    moves: bool,
     fluid: Fluid,
 }
 
 impl World {
     fn of(spec: Spec) -> World {
+        World::with(spec, 64)
+    }
+
+    fn with(spec: Spec, at_once: usize) -> World {
         let mut tree = Tree::new(BUFFERS, usize::MAX, 0, START);
-        let mut edit = Edit::between(&Spec::default(), &spec);
+        let mut edit = Edit::in_steps(&Spec::default(), &spec, at_once);
         tree.apply(START, &mut edit, |leaf| leaf, |_, _, _| {});
         let count = spec.nodes.len() + 1;
         let leaves = spec.nodes.iter().filter(|n| n.is_leaf).map(|n| n.number as usize).collect();
@@ -141,12 +168,16 @@ impl World {
             tree,
             pool: Pool::new(BUFFERS, 9_000),
             now: START,
+            first: spec.rate.bps(),
             line: spec.rate.bps(),
             leaves,
+            at_once,
             largest: vec![0.0; count],
             waiting: vec![0.0; count],
             sent: vec![0.0; count],
             left: 0,
+            slack: vec![0.0; count],
+            moves: false,
             fluid: Fluid::new(vec![Node::default()], 0.0, 0.0),
             spec,
         };
@@ -166,6 +197,7 @@ impl World {
         let nodes = std::iter::once(Node::default()).chain(told).collect();
         self.fluid = Fluid::new(nodes, self.line as f64, self.seconds());
         self.sent.fill(0.0);
+        self.slack.fill(0.0);
         self.left = 0;
     }
 
@@ -200,8 +232,10 @@ impl World {
         if at > self.now {
             // now all that left before have gone
             self.now = at;
-            self.fluid.goes_on(self.seconds());
-            self.compare()?;
+            if !self.moves {
+                self.fluid.goes_on(self.seconds());
+                self.compare()?;
+            }
         }
         let out = self.tree.pop(self.now);
         let Some(out) = out else {
@@ -223,8 +257,9 @@ impl World {
     /// Everyone has what the fluid has, to what the order may cost now and when it was begun.
     fn compare(&mut self) -> Result<(), TestCaseError> {
         for (number, slack) in self.slack().into_iter().enumerate().skip(1) {
+            self.slack[number] = slack.max(self.slack[number]);
             let off = self.sent[number] - self.fluid.served(number);
-            let most = 2.0 * slack + 1.0;
+            let most = 2.0 * self.slack[number] + 1.0;
             prop_assert!(
                 off.abs() <= most,
                 "node {number} has sent {} bits, the fluid {:.0} (slack {most}), at {}",
@@ -271,6 +306,58 @@ impl World {
         own.iter().zip(taken).map(|(own, taken)| ORDER * own + taken).collect()
     }
 
+    /// Another weight and another guarantee count from now on, for the fluid too; what anyone has
+    /// had too much or too little stays.
+    fn tell(&mut self, node: &Index, weight: u64, rate: u64) -> Result<(), TestCaseError> {
+        let at = node.index(self.spec.nodes.len());
+        let mut new = self.spec.clone();
+        let parent = new.nodes[at].parent as usize;
+        let above = parent.checked_sub(1).map_or(self.line, |at| new.nodes[at].rate.bps());
+        let rate = Rate::from_bps(above * rate / 1_000);
+        let rate = if rate.bps() < 1_000 { Rate::ZERO } else { rate };
+        (new.nodes[at].weight, new.nodes[at].rate) = (weight, rate);
+        self.fluid.goes_on(self.seconds());
+        self.compare()?;
+        self.fluid.tell(at + 1, weight as f64, rate.bps() as f64);
+        self.becomes(new)
+    }
+
+    /// A node and all below it are another's children from now on, with the frames that wait.
+    fn moves(&mut self, node: &Index, parent: &Index) -> Result<(), TestCaseError> {
+        let at = node.index(self.spec.nodes.len());
+        // a parent comes before its children
+        let before = self.spec.nodes[..at].iter().filter(|node| !node.is_leaf);
+        let parents: Vec<u32> = std::iter::once(0).chain(before.map(|node| node.number)).collect();
+        let mut new = self.spec.clone();
+        new.nodes[at].parent = parents[parent.index(parents.len())];
+        self.moves = true;
+        self.becomes(new)?;
+        self.moves = false;
+        let mut at = at + 1;
+        while at != 0 {
+            let parent = self.spec.nodes[at - 1].parent as usize;
+            self.largest[parent] = self.largest[parent].max(self.largest[at]);
+            at = parent;
+        }
+        self.begin_anew();
+        Ok(())
+    }
+
+    /// An edit takes some calls; frames leave meanwhile.
+    fn becomes(&mut self, new: Spec) -> Result<(), TestCaseError> {
+        let new = Spec { rate: Rate::from_bps(self.line), ..new };
+        let mut edit = Edit::in_steps(&self.spec, &new, self.at_once);
+        self.spec = new;
+        self.tree.apply(self.now, &mut edit, |leaf| leaf, |_, _, _| {});
+        let mut calls = 0;
+        while !self.tree.goes_on(self.now, &mut edit) {
+            self.leaves(Instant::MAX)?;
+            calls += 1;
+            prop_assert!(calls < 100, "an edit has no end");
+        }
+        Ok(())
+    }
+
     fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
         if self.left > WINDOW {
             self.begin_anew();
@@ -295,10 +382,12 @@ impl World {
                 self.now = self.now.max(until);
             }
             Step::Line(thousandths) => {
-                self.line = self.spec.rate.bps() * u64::from(*thousandths) / 1_000;
+                self.line = self.first * u64::from(*thousandths) / 1_000;
                 self.tree.set_rate(self.now, Rate::from_bps(self.line));
                 self.begin_anew();
             }
+            Step::Edit { node, weight, rate } => self.tell(node, *weight, *rate)?,
+            Step::Move { node, parent } => self.moves(node, parent)?,
             Step::Jump(ms) => {
                 self.now += Span::from_ms(u64::from(*ms));
                 // the line makes up for a millisecond at once, which a fluid cannot
@@ -314,7 +403,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3_000))]
     #[test]
     fn every_leaf_has_what_the_fluid_has(case in case()) {
-        let mut world = World::of(spec(&case));
+        let mut world = World::with(spec(&case), case.at_once);
         for step in &case.steps {
             world.step(step)?;
         }
@@ -426,4 +515,62 @@ fn one_of_great_weight_does_not_wait_for_all_who_have_a_frame() {
     };
     let had = (0..100).filter(|_| is_its(&mut world)).count();
     assert!(had > 45, "{had} of a hundred frames");
+}
+
+/// Two leaves of a line of 100 kbit/s, of which at most so many take their places at once.
+fn two(weights: [u64; 2], at_once: usize) -> World {
+    let leaf = |number, weight| NodeSpec { weight, ..NodeSpec::new(number, 0, true) };
+    let nodes = vec![leaf(1, weights[0]), leaf(2, weights[1])];
+    let rate = Rate::from_bps(100_000);
+    World::with(Spec { rate, link: Link::default(), nodes, cares: vec![] }, at_once)
+}
+
+/// How many of the next 20 frames are the second leaf's.
+fn of_the_second(world: &mut World) -> usize {
+    let mut is_its = || {
+        world.now = world.now.max(world.tree.next_at().expect("a frame"));
+        let out = world.tree.pop(world.now).expect("a frame");
+        world.pool.give(out.frame);
+        out.label.leaf == 2
+    };
+    (0..20).filter(|_| is_its()).count()
+}
+
+#[test]
+fn who_was_alone_and_gets_more_weight_is_not_behind() {
+    for at_once in [0, 64] {
+        let mut world = two([1, 20], at_once);
+        (0..60).for_each(|_| world.comes(1, 1_000));
+        world.leaves(Instant::MAX).expect("a frame");
+        let mut new = world.spec.clone();
+        new.nodes[0].weight = 20;
+        world.becomes(new).expect("is an edit");
+        (0..60).for_each(|_| world.comes(2, 1_000));
+        let had = of_the_second(&mut world);
+        assert!((9..=11).contains(&had), "{had} of 20 frames, {at_once} at once");
+    }
+}
+
+#[test]
+fn a_guarantee_that_goes_and_comes_back_has_its_clock() {
+    for at_once in [0, 64] {
+        let mut world = two([31, 1], at_once);
+        for rate in [50_000, 0] {
+            let mut new = world.spec.clone();
+            new.nodes[1].rate = Rate::from_bps(rate);
+            world.becomes(new).expect("is an edit");
+            (0..2).for_each(|_| world.comes(2, 3_000));
+            world.now += Span::from_ms(200);
+            while world.leaves(world.now).expect("in order") {}
+            world.begin_anew();
+        }
+        while world.leaves(Instant::MAX).expect("in order") {}
+        (0..60).for_each(|_| world.comes(1, 4_000));
+        let mut new = world.spec.clone();
+        new.nodes[1].rate = Rate::from_bps(80_000);
+        world.becomes(new).expect("is an edit");
+        (0..60).for_each(|_| world.comes(2, 4_000));
+        let had = of_the_second(&mut world);
+        assert!(had >= 15, "{had} of 20 frames, {at_once} at once");
+    }
 }
