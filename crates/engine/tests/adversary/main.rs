@@ -1,6 +1,7 @@
 //! What one host, or strangers outside, can do to another host.
 
 mod edits;
+mod garbage;
 mod world;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
