@@ -44,7 +44,7 @@ pub enum Reason {
 const TABLE: [(Reason, &str, &str); Reason::COUNT] = [
     (Reason::Runt, "runt", "the frame is shorter than an Ethernet header"),
     (Reason::QueueFull, "queue-full", "the queue that the frame should wait in is full"),
-    (Reason::Crowded, "crowded", "all queues together are full, and who has most bytes pays"),
+    (Reason::Crowded, "crowded", "all queues together are full, the class with most frames pays"),
     (Reason::Managed, "managed", "queue management tells the sender to slow down"),
     (Reason::NoSession, "no-session", "its class has as many sessions as it lets in"),
     (Reason::Policed, "policed", "it is beyond what its class is policed to"),

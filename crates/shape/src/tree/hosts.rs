@@ -103,6 +103,12 @@ impl Hosts {
         crowd.fattest.notice(at, host.bytes);
     }
 
+    /// Whether this is the host of this address.
+    #[inline]
+    pub(crate) fn is(&self, at: u32, hash: u32) -> bool {
+        self.hosts[at as usize].hash == hash
+    }
+
     /// What waits of a host in this leaf.
     pub(crate) fn bytes_in(&self, at: u32, leaf: u32) -> u32 {
         let host = &self.hosts[at as usize];

@@ -1,7 +1,9 @@
-//! Which leaf has the most bytes waiting, to a fifth: leaves lie in rings by how many bytes they
-//! have, four rings for each power of two, so that the answer takes no search. When the memory for
-//! frames is used up, that leaf pays, and not whoever comes next. Which of its frames has to go is
-//! decided in the leaf: of its host that has the most, the connection that has the most
+//! Which leaf has the most frames waiting, to a fifth: leaves lie in rings by how many they have,
+//! four rings for each power of two, so that the answer takes no search. When the memory for frames
+//! is used up, that leaf pays, and not whoever comes next. A frame takes one buffer whatever its
+//! size, so frames count here and not bytes: else very many leaves with one small frame each would
+//! use up the memory, and a leaf with one large frame would always pay. Which frame has to go is
+//! decided in the leaf: of its host that has the most bytes, the connection that has the most
 //! (queues/paying.rs).
 //!
 //! A leaf that grows moves up at once; one that has become shorter moves down when somebody asks
@@ -15,7 +17,7 @@ const RINGS: usize = 128;
 /// Leaves that one question moves down at most.
 const MOVES: usize = 16;
 
-/// From how many bytes on a leaf of this ring belongs into a higher one.
+/// From how many frames on a leaf of this ring belongs into a higher one.
 #[expect(clippy::cast_possible_truncation, reason = "at most 7 x 2^29")]
 const ENDS: [u32; RINGS] = {
     let mut ends = [u32::MAX; RINGS];
@@ -29,16 +31,16 @@ const ENDS: [u32; RINGS] = {
     ends
 };
 
-/// The ring of a leaf with so many bytes.
+/// The ring of a leaf with so many frames.
 #[expect(clippy::cast_possible_truncation, reason = "at most 127")]
-const fn ring_of(bytes: u32) -> u8 {
-    let Some(power) = bytes.checked_ilog2() else { return 0 };
-    let quarter = ((bytes as u64) << 2 >> power) as u32 % 4;
+const fn ring_of(frames: u32) -> u8 {
+    let Some(power) = frames.checked_ilog2() else { return 0 };
+    let quarter = ((frames as u64) << 2 >> power) as u32 % 4;
     let ring = (4 * power + quarter) as u8;
     if ring == 0 { 1 } else { ring }
 }
 
-/// Leaves with frames, by how many bytes they had at most.
+/// Leaves with frames, by how many they had at most.
 #[derive(Debug)]
 pub(crate) struct Longest {
     first: [u32; RINGS],
@@ -76,26 +78,26 @@ impl Longest {
         self.links.len() * size_of::<Links>()
     }
 
-    /// A leaf has more bytes than before.
+    /// A leaf has more frames than before.
     #[inline]
     pub(crate) fn grew(&mut self, number: u32, node: &mut Node) {
-        if node.chain.bytes() >= ENDS[usize::from(node.ring % 128)] {
-            self.put(number, &mut node.ring, ring_of(node.chain.bytes()));
+        if node.chain.frames() >= ENDS[usize::from(node.ring % 128)] {
+            self.put(number, &mut node.ring, ring_of(node.chain.frames()));
         }
     }
 
-    /// A leaf with about the most bytes of all.
+    /// A leaf with about the most frames of all.
     pub(crate) fn find(&mut self, nodes: &mut [Node]) -> Option<u32> {
         let (mut best, mut most) = (None, 0);
         for _ in 0..MOVES {
             let Some(ring) = self.used.checked_ilog2() else { break };
             let number = self.first[ring as usize];
             let node = &mut nodes[number as usize];
-            let bytes = node.chain.bytes();
-            if bytes > most {
-                (best, most) = (Some(number), bytes);
+            let frames = node.chain.frames();
+            if frames > most {
+                (best, most) = (Some(number), frames);
             }
-            let is = ring_of(bytes);
+            let is = ring_of(frames);
             if is == node.ring {
                 break;
             }
@@ -151,20 +153,19 @@ mod tests {
     proptest! {
         #[test]
         fn no_leaf_has_a_quarter_more(
-            steps in prop::collection::vec((0u32..8, 0u32..2_000_000), 1..300),
+            steps in prop::collection::vec((0u32..8, 0u32..2_000, 1u16..1_514), 1..300),
         ) {
             let mut longest = Longest::default();
             longest.move_into(&mut vec![Links::default(); 8]);
             let mut nodes = [Node::default(); 8];
-            for (number, bytes) in steps {
+            for (number, frames, bytes) in steps {
                 let node = &mut nodes[number as usize];
                 node.chain = Chain::default();
-                (0..bytes / 60_000).for_each(|_| node.chain.count(60_000));
-                node.chain.count((bytes % 60_000) as u16);
+                (0..frames).for_each(|_| node.chain.count(bytes));
                 longest.grew(number, node);
-                let most = nodes.iter().map(|n| n.chain.bytes()).max().unwrap();
+                let most = nodes.iter().map(|n| n.chain.frames()).max().unwrap();
                 let found = longest.find(&mut nodes);
-                let found = found.map_or(0, |number| nodes[number as usize].chain.bytes());
+                let found = found.map_or(0, |number| nodes[number as usize].chain.frames());
                 prop_assert!(found + found / 4 >= most, "{found} of {most}");
             }
         }
@@ -172,11 +173,11 @@ mod tests {
 
     #[test]
     fn rings_begin_where_those_below_end() {
-        for bytes in (1..5_000).chain([u32::MAX / 3, u32::MAX - 1, u32::MAX]) {
-            let ring = usize::from(ring_of(bytes));
+        for frames in (1..5_000).chain([u32::MAX / 3, u32::MAX - 1, u32::MAX]) {
+            let ring = usize::from(ring_of(frames));
             assert!(
-                bytes >= ENDS[ring - 1] && (ring == RINGS - 1 || bytes < ENDS[ring]),
-                "{bytes}"
+                frames >= ENDS[ring - 1] && (ring == RINGS - 1 || frames < ENDS[ring]),
+                "{frames}"
             );
         }
     }

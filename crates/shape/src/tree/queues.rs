@@ -2,8 +2,9 @@
 //! connection, which take turns (ring.rs), or a single queue with queue management. Which leaf
 //! sends is decided elsewhere; here is decided which of its frames.
 //!
-//! Queues are numbered like the flow table, and behind those each leaf has one of its own: for its
-//! single queue, and for frames of no known connection.
+//! Queues are numbered like the flow table; behind those are queues for frames of no known
+//! connection, of one host each where hosts take turns; and behind these each leaf has one of its
+//! own: for its single queue, and for frames of no known connection that have no other.
 
 use weir_packet::{Frame, Label};
 use weir_units::{Instant, Rate};
@@ -30,6 +31,10 @@ pub(crate) use paying::Fattest;
 
 /// Hosts that may wait at a time; hosts whose last frame has gone stay for a round.
 const HOSTS: usize = 1 << 18;
+
+/// Queues for frames of no known connection, of all leaves where hosts take turns. A host has the
+/// one that its number says; where another host's frames wait in it, that of the leaf.
+const STRAYS: u32 = 1_024;
 
 /// One queue of a leaf with care. What every frame needs comes first and lies in two cache lines,
 /// wherever the queue begins.
@@ -165,7 +170,9 @@ pub(crate) struct Queues {
     pub(super) store: Store,
     pub(super) longest: Longest,
     pub(super) queues: Split<Queue>,
-    /// Queues of connections: those of leaves lie behind them.
+    /// Queues of connections: those of frames without one lie behind them.
+    strays: u32,
+    /// All these: those of leaves lie behind them.
     pub(super) flows: u32,
     pub(super) crowds: Vec<Crowd>,
     pub(super) hosts: Hosts,
@@ -196,11 +203,13 @@ impl Tables {
 impl Queues {
     /// Tables for the leaves come with the edit that makes them.
     pub(crate) fn new(buffers: usize, flows: usize) -> Queues {
-        let flows = u32::try_from(flows).unwrap_or(u32::MAX >> 1).min(u32::MAX >> 1);
+        let strays = u32::try_from(flows).unwrap_or(u32::MAX >> 1).min(u32::MAX >> 1);
+        let flows = strays + STRAYS;
         Queues {
             store: Store::new(buffers),
             longest: Longest::default(),
             queues: Split::new(flows as usize),
+            strays,
             flows,
             crowds: Vec::new(),
             hosts: Hosts::new(4 * buffers.min(HOSTS / 4)),

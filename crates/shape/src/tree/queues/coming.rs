@@ -4,7 +4,7 @@
 use weir_packet::{Frame, Label, Reason};
 use weir_units::Instant;
 
-use super::{Joins, Kept, Queues, calm, depth};
+use super::{Joins, Kept, Queues, STRAYS, calm, depth};
 use crate::aqm::{Arriving, Fate};
 use crate::tree::node::{NONE, Node};
 use crate::tree::ring::{Member, Place};
@@ -23,7 +23,7 @@ impl Queues {
     ) -> Result<Joins, Reason> {
         let care = &kept.care;
         let id = self.queue_of(kept, number, label);
-        if self.queues[id].leaf != number {
+        if self.is_of_another(id, number, label) {
             self.settle(id, number);
         }
         if let Some(sessions) = care.sessions
@@ -100,12 +100,28 @@ impl Queues {
         if queue.leaf == leaf { queue.chain.bytes() } else { 0 }
     }
 
-    /// Which queue a frame joins: that of its connection, or that of the leaf.
+    /// Which queue a frame joins: that of its connection, that of its host's frames that have none,
+    /// or that of the leaf.
     #[inline]
     pub(super) fn queue_of(&self, kept: &Kept, number: u32, label: &Label) -> u32 {
         let flow = label.flow.index;
         let is_apart = kept.by_flow && (label.is_answered() || !kept.has_places);
-        if is_apart && flow < self.flows { flow } else { self.flows + number }
+        if is_apart && flow < self.strays {
+            return flow;
+        }
+        let id = self.strays + label.host % STRAYS;
+        let is_free = self.queues[id].chain.is_empty() || !self.is_of_another(id, number, label);
+        if kept.by_host && is_free { id } else { self.flows + number }
+    }
+
+    /// Whether a queue is in another leaf, or has its turns with another host though it is for
+    /// frames of no connection.
+    #[inline]
+    pub(super) fn is_of_another(&self, id: u32, number: u32, label: &Label) -> bool {
+        let queue = &self.queues[id];
+        let is_stray = (self.strays..self.flows).contains(&id);
+        let is_of = |host| host == NONE || self.hosts.is(host, label.host);
+        queue.leaf != number || is_stray && !is_of(queue.turns_of())
     }
 
     /// Whether frames of a connection wait in a queue of its own.
@@ -132,7 +148,7 @@ impl Queues {
             crowd.ring.begin(&mut self.queues, id, in_a_hurry);
             return true;
         }
-        // frames of no known connection are one queue, and no host's
+        // frames of no known connection that wait in the leaf's own queue are no host's
         let address = if id < self.flows { label.host } else { 0 };
         let Some(host) = self.hosts.find(number, address) else { return false };
         crowd.by_host = true;

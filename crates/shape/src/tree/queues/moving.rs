@@ -127,7 +127,7 @@ impl Queues {
         (at, link): (u32, Link),
     ) -> bool {
         let id = self.queue_of(kept, number, label);
-        if self.queues[id].leaf != number {
+        if self.is_of_another(id, number, label) {
             self.settle(id, number);
         }
         if let Some(sessions) = kept.care.sessions {
