@@ -263,7 +263,8 @@ impl Owed {
                     let _ = heap.pop();
                     *budget -= 1;
                 }
-                heap.first().is_none_or(|first| is_wanted(first.node))
+                // else there may be more of them
+                *budget > 0 || heap.first().is_none()
             })
     }
 }
