@@ -33,7 +33,7 @@ struct Window {
 
 impl Told {
     fn new(draw: u64) -> Told {
-        let counts = if draw % 2 == 0 { "ip" } else { "ethernet" };
+        let counts = if draw.is_multiple_of(2) { "ip" } else { "ethernet" };
         let text = format!(
             "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"100mbit\"\nup = \"10mbit\"\n\
              counts = \"{counts}\"\nmargin = \"auto\"\n[class.\"/all\"]\nmatch = \"any\"\n"
