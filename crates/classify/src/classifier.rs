@@ -18,6 +18,7 @@ use crate::fragments::Fragments;
 use crate::hosts::{Event, Owner, Who};
 use crate::index::{Goal, Index};
 use crate::key::{Key, Seed};
+use crate::settled::Settled;
 
 /// How large the tables are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,7 @@ pub struct Classifier {
     fragments: Fragments,
     events: VecDeque<Event>,
     crowds: Crowds,
+    settled: Settled,
     counters: Counters,
     /// Whose leaves are looked at next for silent hosts.
     sweep: usize,
@@ -110,6 +112,7 @@ impl Classifier {
             fragments: Fragments::new(limits.fragmented),
             events: VecDeque::with_capacity(EVENTS),
             crowds: Crowds::new(),
+            settled: Settled::new(),
             counters: Counters::default(),
             sweep: 0,
         }
@@ -161,7 +164,7 @@ impl Classifier {
             };
             let host = self.host(&facts);
             *label = Label { leaf, flow, host, ..Label::new(side, headers) };
-            label.kind = label.kind.answered(self.flows.is_answered(flow));
+            self.knows(label, now);
         }
         self.ahead = all;
     }
@@ -175,7 +178,7 @@ impl Classifier {
         let (leaf, flow) = self.anywhere(&facts, now);
         let host = self.host(&facts);
         let mut label = Label { leaf, flow, host, ..Label::new(side, headers) };
-        label.kind = label.kind.answered(self.flows.is_answered(flow));
+        self.knows(&mut label, now);
         label
     }
 
@@ -293,6 +296,23 @@ impl Classifier {
         self.seed.host(facts.host(&self.index.routers))
     }
 
+    /// Writes on a label whether the LAN has answered, and whether the host is new. Of a connection
+    /// whose host has settled nobody asks again.
+    #[inline]
+    fn knows(&mut self, label: &mut Label, now: Instant) {
+        let entry = self.flows.found(label.flow);
+        let is_answered = entry.as_ref().is_some_and(|entry| entry.is_answered());
+        label.kind = label.kind.answered(is_answered);
+        if entry.as_ref().is_some_and(|entry| entry.is_settled(label.host)) {
+            return;
+        }
+        if !self.settled.is_there(label.side, label.host, now) {
+            label.kind = label.kind.of_new_host();
+        } else if let Some(entry) = entry {
+            entry.settle(label.host);
+        }
+    }
+
     fn without_flow(&mut self, facts: &Facts, now: Instant) -> (u32, Flow) {
         let goal = self.index.answer(facts).goal;
         let (leaf, _) = self.leaf(goal, facts, now);
@@ -333,7 +353,7 @@ impl Classifier {
     #[inline(never)]
     fn fragment(&mut self, facts: &Facts, now: Instant) -> Label {
         let mut label = self.piece(facts, now);
-        label.kind = label.kind.answered(self.flows.is_answered(label.flow));
+        self.knows(&mut label, now);
         label
     }
 
@@ -343,7 +363,7 @@ impl Classifier {
         label.host = self.host(facts);
         if headers.fragment == Fragment::First {
             let rest = Key::of_ip(facts).rest();
-            self.fragments.note(self.seed, headers, rest, now);
+            self.fragments.note(self.seed, (label.host, headers), rest, now);
             (label.leaf, label.flow) = self.anywhere(facts, now);
             return label;
         }

@@ -11,6 +11,7 @@ use weir_units::{Instant, Span};
 use crate::facts::Facts;
 use crate::index::Variant;
 use crate::key::Key;
+use crate::parts::Parts;
 
 /// One connection. Aligned so that its two lines are neighbours that the cache fetches together.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +21,7 @@ pub(crate) struct Entry {
     pub(crate) seen: Instant,
     pub(crate) generation: u32,
     frames: u8,
-    /// Bits: LAN seen, WAN seen, FIN from the LAN, FIN from the WAN, reset.
+    /// Bits: LAN seen, WAN seen, FIN from the LAN, FIN from the WAN, reset, host settled.
     state: u8,
     /// Where its host's connections are counted.
     pub(crate) cell: u16,
@@ -59,6 +60,7 @@ pub(crate) const NO_EACH: u32 = u32::MAX;
 const BOTH: u8 = 3;
 const FINS: u8 = 12;
 const RESET: u8 = 16;
+const SETTLED: u8 = 32;
 
 impl Entry {
     /// Gives the place to another connection.
@@ -84,7 +86,7 @@ impl Entry {
 
     fn end_or_begin(&mut self, flags: u8, side: Side) {
         if flags & tcp::SYN != 0 {
-            self.state &= BOTH;
+            self.state &= BOTH | SETTLED;
         }
         if flags & tcp::FIN != 0 {
             self.state |= 4 << side as u8;
@@ -98,6 +100,19 @@ impl Entry {
     #[inline]
     pub(crate) const fn is_answered(&self) -> bool {
         self.state & (1 << Side::Lan as u8 | RESET) == 1 << Side::Lan as u8
+    }
+
+    /// Whether this host, which it came from, is known to have been there for long enough.
+    #[inline]
+    pub(crate) fn is_settled(&self, host: u32) -> bool {
+        self.state & SETTLED != 0 && self.cell == Parts::cell(host)
+    }
+
+    /// This host has been there for long enough.
+    pub(crate) fn settle(&mut self, host: u32) {
+        if self.cell == Parts::cell(host) {
+            self.state |= SETTLED;
+        }
     }
 
     /// Whether it is kept for long though it is silent. What only strangers have sent on is not.

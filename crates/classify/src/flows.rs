@@ -1,10 +1,10 @@
 //! The flow table: buckets of eight places, two candidate buckets per connection, the one with
 //! more room taken. The tags of a bucket lie together and apart from the entries, so that a
 //! look-up that finds nothing touches two cache lines, and one that does touches the entry it
-//! wants. It never grows. Where there is no room for a new connection, `parts` says which of those
+//! wants. It never grows. Where there is no room for a new connection, `rivals` says which of those
 //! that are there gives its place away, if any.
 
-mod parts;
+mod rivals;
 
 use std::hint::select_unpredictable;
 
@@ -13,8 +13,8 @@ use weir_units::Instant;
 
 use crate::entry::Entry;
 use crate::key::Key;
-pub(crate) use parts::Newcomer;
-use parts::Parts;
+use crate::parts::Parts;
+pub(crate) use rivals::Newcomer;
 
 const WAYS: usize = 8;
 
@@ -162,10 +162,10 @@ impl Flows {
         &mut self.entries[place as usize]
     }
 
-    /// Whether the LAN side has sent on a connection that was just found, and did not refuse it.
+    /// A connection that was just found.
     #[inline]
-    pub(crate) fn is_answered(&self, flow: Flow) -> bool {
-        self.entries.get(flow.index as usize).is_some_and(Entry::is_answered)
+    pub(crate) fn found(&mut self, flow: Flow) -> Option<&mut Entry> {
+        self.entries.get_mut(flow.index as usize)
     }
 
     /// Frees the places of connections that are idle in the next `buckets` buckets.

@@ -1,13 +1,16 @@
 //! Later fragments have no ports. The first fragment of a packet leaves here what it says, under
-//! what all its pieces have in common; the oldest of four places is given to the next packet. It
-//! does so whether or not its connection has a place in the flow table, so that a full table loses
-//! none.
+//! what all its pieces have in common, in one of four places: one that is free, or else the oldest
+//! of the host that has the most of this table. It does so whether or not its connection has a
+//! place in the flow table, so that a full one loses none.
+
+use std::cmp::Reverse;
 
 use weir_packet::{Headers, Net};
 use weir_units::limits::FRAGMENTED_SECS;
 use weir_units::{Instant, Span};
 
 use crate::key::{AH, Rest, Seed, halves};
+use crate::parts::{Cell, Parts};
 
 const WAYS: usize = 4;
 
@@ -15,6 +18,7 @@ const WAYS: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Fragments {
     sets: Box<[[Piece; WAYS]]>,
+    parts: Parts,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +27,8 @@ struct Piece {
     /// What its first fragment said; `None`: the place is free.
     rest: Option<Rest>,
     seen: Instant,
+    /// Where its host's packets are counted.
+    cell: Cell,
 }
 
 /// What the pieces of one packet have in common.
@@ -59,8 +65,9 @@ impl Packet {
 
 impl Fragments {
     pub(crate) fn new(limit: usize) -> Self {
-        let free = Piece { packet: Packet::default(), rest: None, seen: Instant::ZERO };
-        Fragments { sets: vec![[free; WAYS]; (limit / WAYS).max(1)].into() }
+        let free = Piece { packet: Packet::default(), rest: None, seen: Instant::ZERO, cell: 0 };
+        let sets = (limit / WAYS).max(1);
+        Fragments { sets: vec![[free; WAYS]; sets].into(), parts: Parts::of(sets * WAYS) }
     }
 
     /// What the first fragment of this packet said.
@@ -68,21 +75,57 @@ impl Fragments {
         let packet = Packet::of(headers);
         let set = &self.sets[self.place(packet.hash(seed))];
         let piece = set.iter().find(|piece| piece.packet == packet)?;
-        piece.rest.filter(|_| now.since(piece.seen) <= Span::from_secs(FRAGMENTED_SECS))
+        piece.rest.filter(|_| !piece.is_free(now))
     }
 
-    /// Remembers what a first fragment said.
-    pub(crate) fn note(&mut self, seed: Seed, headers: &Headers, rest: Rest, now: Instant) {
-        let packet = Packet::of(headers);
+    /// Remembers what a first fragment from or to a host said, unless that host has more than its
+    /// part and there are only places of others, who have no more than half as many.
+    pub(crate) fn note(
+        &mut self,
+        seed: Seed,
+        (host, headers): (u32, &Headers),
+        rest: Rest,
+        now: Instant,
+    ) {
+        let (packet, cell) = (Packet::of(headers), Parts::cell(host));
         let place = self.place(packet.hash(seed));
-        let set = &mut self.sets[place];
-        let same = set.iter().position(|piece| piece.packet == packet);
-        let oldest = (0..WAYS).min_by_key(|&way| (set[way].rest.is_some(), set[way].seen));
-        set[same.or(oldest).unwrap_or(0)] = Piece { packet, rest: Some(rest), seen: now };
+        let same = self.sets[place].iter().position(|piece| piece.packet == packet);
+        let Some(way) = same.or_else(|| self.way(place, cell, now)) else { return };
+        let piece = &mut self.sets[place][way];
+        if piece.rest.is_some() {
+            self.parts.leave(piece.cell);
+        }
+        *piece = Piece { packet, rest: Some(rest), seen: now, cell };
+        self.parts.join(cell);
+    }
+
+    /// Which place of a set one more packet of a host gets.
+    fn way(&self, place: usize, cell: Cell, now: Instant) -> Option<usize> {
+        let set = &self.sets[place];
+        if let Some(free) = set.iter().position(|piece| piece.is_free(now)) {
+            return Some(free);
+        }
+        let news = self.parts.held(cell);
+        let is_excess = self.parts.exceeds(news);
+        let claims = set.iter().zip(0..).filter_map(|(piece, way)| {
+            let held = self.parts.held(piece.cell);
+            // about as many: pieces stay for a while after all have come
+            let is_first = piece.cell == cell || u64::from(held) * 2 > news.into();
+            let held = if is_first { held } else { 0 };
+            (is_first || !is_excess).then_some((Reverse(held), piece.seen, way))
+        });
+        claims.min().map(|(_, _, way)| way)
     }
 
     fn place(&self, hash: u64) -> usize {
         let place = ((hash >> 32) * self.sets.len() as u64) >> 32;
         usize::try_from(place).unwrap_or(0)
+    }
+}
+
+impl Piece {
+    /// Whether another packet may have the place, whoever has it.
+    fn is_free(&self, now: Instant) -> bool {
+        self.rest.is_none() || now.since(self.seen) > Span::from_secs(FRAGMENTED_SECS)
     }
 }

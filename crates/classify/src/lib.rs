@@ -13,9 +13,11 @@ mod fragments;
 mod hosts;
 mod index;
 mod key;
+mod parts;
 mod ranges;
 mod rules;
 mod sets;
+mod settled;
 mod spec;
 mod steps;
 

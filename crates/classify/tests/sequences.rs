@@ -140,6 +140,24 @@ fn a_full_flow_table_loses_no_fragments() {
     }
 }
 
+/// Each of two hosts that send many first pieces has its part: what a third begins is not lost.
+#[test]
+fn many_first_pieces_leave_room_for_those_of_others() {
+    let ports = vec![When { lan_port: Some((4000, 4000)), ..When::default() }];
+    let limits = Limits { flows: 64, fragmented: 1_024 };
+    let mut classifier = Classifier::new(limits, Seed::new(1), Index::compile(&spec(ports)));
+    let of = |host: u8| udp(host, 4000).macs([2, 0, 0, 0, 0, host], [2; 6]).payload_len(64);
+    for round in 0..50_u32 {
+        let now = NOW + Span::from_ms(round.into());
+        up(&mut classifier, now, &of(1).fragment(0, true, round));
+        for id in 0..100 {
+            let host = if id % 2 == 0 { 2 } else { 3 };
+            up(&mut classifier, now, &of(host).fragment(0, true, 1_000 + 100 * round + id));
+        }
+        assert_eq!(up(&mut classifier, now, &of(1).fragment(64, false, round)).leaf, 0, "{round}");
+    }
+}
+
 #[test]
 fn a_piece_without_its_first_is_a_stray_only_where_that_matters() {
     let later = udp(1, 4000).payload_len(64).fragment(64, false, 77);

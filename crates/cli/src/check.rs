@@ -57,14 +57,20 @@ fn summary(reading: &Reading, plan: &Plan) -> String {
         parts.push(format!("up to {made} leaves made at run time"));
     }
     format!(
-        "{}: fine; link {} ({} | {}) shaped to {}{} down and {} up; {}",
+        "{}: fine; link {} ({} | {}) shaped to {}{} down and {}{} up; {}",
         reading.sources[0].name(),
         plan.name,
         plan.lan,
         plan.wan,
-        if plan.finds_down { "what the line carries, at most " } else { "" },
+        at_most(plan.finds.down),
         root.down.rate,
+        at_most(plan.finds.up),
         root.up.rate,
         parts.join(", ")
     )
+}
+
+/// Before a rate that is found.
+fn at_most(is_found: bool) -> &'static str {
+    if is_found { "what the line carries, at most " } else { "" }
 }

@@ -80,6 +80,7 @@ fn care(words: &LeafWords, rate: Rate, way: impl Fn(Both<Option<Rate>>) -> Optio
         max: way(session.max).unwrap_or(Rate::MAX),
         count: session.count.unwrap_or(u32::MAX),
         host: places_of_a_host(session),
+        first: places_for_the_first(session),
         next: match session.next {
             policy::Next::Share => NextSession::Share,
             policy::Next::Wait => NextSession::Wait,
@@ -99,6 +100,13 @@ fn care(words: &LeafWords, rate: Rate, way: impl Fn(Both<Option<Rate>>) -> Optio
 fn places_of_a_host(session: &policy::Session) -> u32 {
     let of_all = session.count.map_or(u32::MAX, |count| count - count / 4);
     session.host.unwrap_or(of_all)
+}
+
+/// How many places are for hosts that have none: the others, if nothing is said of hosts, so that
+/// two hosts do not have all either.
+fn places_for_the_first(session: &policy::Session) -> u32 {
+    let of_all = session.count.map_or(0, |count| count / 4);
+    if session.host.is_none() { of_all } else { 0 }
 }
 
 /// What a connection may have waiting in its own queue without being told anything. Where windows

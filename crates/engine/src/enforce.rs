@@ -266,9 +266,9 @@ impl Edit {
 /// Whose a frame is in its leaf. Both the place of a flow and the number of a host come of a keyed
 /// hash, so nobody can choose to share with another.
 fn who(label: &Label, among: Among) -> Who {
-    let host = (among == Among::Hosts).then_some(label.host);
+    let host = (among == Among::Hosts).then_some(label.turns_with());
     // frames of no connection that is known are one flow of their host
-    let flow = if label.flow.is_none() { label.host | 1 << 31 } else { label.flow.index };
+    let flow = if label.flow.is_none() { label.turns_with() | 1 << 31 } else { label.flow.index };
     Who { flow, host }
 }
 
@@ -353,6 +353,10 @@ mod tests {
             let edit = Edit::between(&Spec::default(), &spec(2, among));
             assert_eq!(edit.new.unwrap().flows.is_empty(), !is_known, "{among:?}");
         }
+        // one leaf is enough
+        let mut new = spec(2, Among::Frames);
+        new.seats[1].1.among = Among::Flows;
+        assert!(!Edit::between(&Spec::default(), &new).new.unwrap().flows.is_empty());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::change::{Change, Layout};
 use crate::enforce::Enforcer;
 use crate::ledger::{Counters, Ledger};
 use crate::planner::{CHUNKS, most};
-use crate::watch::{RoundTrips, Watch};
+use crate::watch::{RoundTrips, Uploads, Watch};
 
 /// The number of the link itself among the nodes.
 pub const LINK: u32 = 0;
@@ -88,6 +88,8 @@ pub struct Snapshot {
     pub gone: [Counters; 2],
     /// How long the ways to both sides take, if they are watched.
     pub round_trips: RoundTrips,
+    /// What became of TCP data from the LAN side, if they are watched.
+    pub uploads: Uploads,
     /// Those who ask for a leaf, by the asked class.
     pub askers: Vec<(u32, Owner)>,
     /// MACs with many addresses that the policy does not name routers.
@@ -308,6 +310,7 @@ impl Engine {
         into.total = *self.ledger.total();
         into.gone = *self.ledger.gone();
         into.round_trips = self.watch.round_trips();
+        into.uploads = self.watch.uploads();
         into.askers.clear();
         into.askers.extend(self.classifier.askers().take(ASKERS));
         into.crowds.clear();

@@ -25,4 +25,4 @@ pub use ledger::{Count, Counters, Delay};
 pub use margin::{Look, Margin};
 pub use planner::{NoRoom, Planner};
 pub use report::{Asker, Books, Report, Row};
-pub use watch::{RoundTrip, RoundTrips};
+pub use watch::{RoundTrip, RoundTrips, Uploads};

@@ -1,17 +1,19 @@
-//! `margin = "auto"`: how far below the line to shape downstream, found while traffic flows. weir
-//! stands behind the line there, so that a queue forms at the provider as soon as weir lets
-//! through more than the line carries; and what the line carries is not always what was told.
+//! `margin = "auto"`: which rate a line carries, found while traffic flows. Towards the LAN weir
+//! stands behind the line, so that a queue forms at the provider as soon as weir lets through more
+//! than the line carries; towards the WAN, in a modem before it. And what a line carries is not
+//! always what was told.
 //!
-//! Two things give it away. Where the provider's queue grows, the way to hosts of the WAN side and
-//! back takes longer than it did ([`RoundTrip::raised`]) while the link's rate does not bind: the
-//! line does, so what arrives is what it carries. Then the link goes below it, further the longer
-//! the queue is, until that is gone, and stays 3 % below. Where the link's rate binds and the way
-//! is as short as ever, there may be more: after a rest it tries, a little at first, then more and
-//! more, up to what was told. Long ways while the link binds are doubtful: it gives up to a tenth,
-//! and if that shortens nothing they are somebody else's. So are ways that stay long although the
-//! link has gone well below what came.
+//! Two things give it away. Where a queue grows there, the way to hosts of the WAN side and back
+//! takes longer than it did ([`RoundTrip::raised`](crate::RoundTrip::raised)) while the link's rate
+//! does not bind: the line does, so what comes through is what it carries (`window` says how that
+//! is known upstream). Then the link goes below it, further the longer the queue is, until that is
+//! gone, and stays 3 % below. Where the link's rate binds and the way is as short as ever, there
+//! may be more: after a rest it tries, a little at first, then more and more, up to what was told.
+//! Long ways while the link binds are doubtful: it gives up to a tenth, and if that shortens
+//! nothing they are somebody else's. So are ways that stay long although the link has gone well
+//! below what came.
 //!
-//! Whoever runs a link makes a [`Margin`] of its plan, once, watches TCP's numbers
+//! Whoever runs a link makes a [`Margin`] of its plan for each side, once, watches TCP's numbers
 //! ([`Config::watch`](crate::Config::watch)), and then, each [`Margin::CADENCE`]:
 //!
 //! ```ignore
@@ -22,34 +24,26 @@
 //! A limit holds until a policy is applied, so it is given each time. Of several engines on one
 //! link, add up [`Look`]s and share the answer of [`Margin::step`]. After a change of policy
 //! [`Margin::after`] keeps what was found. Not seen: a line with less than a twentieth of what was
-//! told, and one that carries no TCP with timestamps.
+//! told, and one that carries no TCP with timestamps (upstream: no uploads over TCP).
+
+mod window;
 
 use weir_packet::Side;
 use weir_policy::Plan;
 use weir_shape::Link;
-use weir_units::{Bytes, Instant, Rate, Span};
+use weir_units::{Instant, Rate, Span};
 
 use crate::compile;
 use crate::engine::{LINK, Snapshot};
-use crate::ledger::Count;
-use crate::watch::RoundTrip;
+pub use window::Look;
+use window::{BINDS, Mix, Queue, Window, rate_of};
 
-/// What a link has seen of its line.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Look {
-    /// All that ever arrived from the WAN side.
-    pub arrived: Count,
-    /// All frames that ever left for the LAN side.
-    pub left: u64,
-    /// How long these had waited here, together.
-    pub waited: Span,
-    /// The way to the WAN side and back.
-    pub round_trip: RoundTrip,
-}
-
-/// Finds the rate of one link towards the LAN side.
+/// Finds the rate of one link towards one side.
 #[derive(Clone, Debug)]
 pub struct Margin {
+    /// The side that the rate leads to.
+    towards: Side,
+    mix: Mix,
     /// What the operator says that the line carries: the rate is never higher.
     told: Rate,
     link: Link,
@@ -110,55 +104,20 @@ struct Drain {
     lasted: Span,
     /// How many times in a row less came than that.
     less: u32,
-}
-
-/// What a while of traffic says.
-#[derive(Clone, Copy, Debug)]
-struct Window {
-    lasted: Span,
-    /// What came, as it counts on the line.
-    bytes: u64,
-    came: Rate,
-    /// More could come if the rate were higher.
-    binds: bool,
-    queue: Queue,
-    /// How much longer ways are, if that is known.
-    raised: Span,
-    /// Hosts of the WAN side whose ways were measured.
-    hosts: u32,
-}
-
-/// The queue at the provider.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Queue {
-    Unknown,
-    Short,
-    Long,
-    /// It was there all the while that anybody knew the way, and gets shorter.
-    Sinking,
+    /// How many times the same came.
+    same: u32,
 }
 
 /// Of the line it stays below it, in millionths.
 const BELOW: u32 = 970_000;
 /// While a queue drains, the most and the least of the line: less by as much of it as the queue,
 /// beyond a small one, is of this.
-const DRAINING: [u32; 2] = [962_000, 400_000];
+const DRAINING: [u32; 2] = [BELOW, 400_000];
 const DRAINED: Span = Span::from_ms(500);
 const SMALL: Span = Span::from_ms(25);
 /// Of what was told, the least; and the least that must come before anything is concluded.
 const LEAST: u32 = 20_000;
 const ENOUGH: u32 = 45_000;
-/// Of the rate, what must come for it to bind, if frames wait longer than this as well.
-const BINDS: u32 = 950_000;
-const WAITS: Span = Span::from_ms(1);
-/// Ways this much longer, and by two frames, mean a queue.
-const LONG: Span = Span::from_ms(5);
-/// Ways this much shorter than ever mean that there was one.
-const SINKS: Span = Span::from_ms(2);
-const FRAMES: Bytes = Bytes::new(2 * 1_514);
-/// A window has so much in it, if that comes within the longest.
-const LONGEST: Span = Span::from_secs(1);
-const SAMPLE: Bytes = Bytes::new(15_000);
 /// How long a queue stands before it is the line's.
 const STANDS: Span = Span::from_ms(150);
 /// After so much silence, and a round trip, a queue was seen once and not twice.
@@ -166,9 +125,8 @@ const SILENCE: Span = Span::from_ms(500);
 /// Less of the line than this has come if the queue is gone, or the line another one; the first, if
 /// it is so near to what the link let through.
 const LESS: u32 = 970_000;
+const LESS_UP: u32 = 850_000;
 const NEAR: u32 = 50_000;
-/// What was measured longer ago is not known any more.
-const STALE: Span = Span::from_ms(1_500);
 /// A queue at the provider grows shorter within this, or is none of ours.
 const PATIENCE: Span = Span::from_secs(2);
 /// How long doubt waits, how fast it then goes down each second.
@@ -194,11 +152,17 @@ impl Margin {
     /// How often a link asks for its rate.
     pub const CADENCE: Span = Span::from_ms(100);
 
-    /// For a link whose plan says `margin = "auto"`.
+    /// For a link whose plan says `margin = "auto"` of the way to this side.
     #[must_use]
-    pub fn of(plan: &Plan) -> Option<Margin> {
-        let told = plan.nodes.first()?.shares.down.rate;
-        plan.finds_down.then(|| Margin {
+    pub fn of(plan: &Plan, towards: Side) -> Option<Margin> {
+        let shares = plan.nodes.first()?.shares;
+        let (told, finds) = match towards {
+            Side::Lan => (shares.down.rate, plan.finds.down),
+            Side::Wan => (shares.up.rate, plan.finds.up),
+        };
+        finds.then(|| Margin {
+            towards,
+            mix: Mix::default(),
             told,
             link: compile::link(plan),
             rate: told.part(BELOW),
@@ -219,8 +183,8 @@ impl Margin {
 
     /// For a link whose policy has changed: what was found stays, as far as it is possible.
     #[must_use]
-    pub fn after(before: Option<Margin>, plan: &Plan) -> Option<Margin> {
-        let fresh = Margin::of(plan)?;
+    pub fn after(before: Option<Margin>, plan: &Plan, towards: Side) -> Option<Margin> {
+        let fresh = Margin::of(plan, towards)?;
         Some(match before {
             Some(old) if old.told == fresh.told && old.link == fresh.link => old,
             _ => fresh,
@@ -229,14 +193,19 @@ impl Margin {
 
     /// What to tell [`Engine::limits`](crate::Engine::limits) now, from the books of the link.
     pub fn follow(&mut self, now: Instant, books: &Snapshot) -> (u32, Side, Rate) {
-        let down = &books.total[Side::Wan as usize];
-        let look = Look {
-            arrived: down.received,
-            left: down.sent.frames,
-            waited: Span::from_ns(down.delay.sum_ns),
-            round_trip: books.round_trips.wan,
+        let total = &books.total[self.towards.other() as usize];
+        let (arrived, round_trip) = match self.towards {
+            Side::Lan => (total.received, books.round_trips.wan),
+            Side::Wan => (total.sent, books.round_trips.data),
         };
-        (LINK, Side::Lan, self.step(now, &look))
+        let look = Look {
+            arrived,
+            left: total.sent.frames,
+            waited: Span::from_ns(total.delay.sum_ns),
+            round_trip,
+            uploads: books.uploads,
+        };
+        (LINK, self.towards, self.step(now, &look))
     }
 
     /// The rate to use from now on. To be asked each [`Margin::CADENCE`]; more often is harmless.
@@ -258,48 +227,6 @@ impl Margin {
     #[must_use]
     pub const fn line(&self) -> Option<Rate> {
         self.line
-    }
-
-    /// What came since the last window, if that was long enough ago.
-    fn measure(&mut self, now: Instant, look: &Look) -> Option<Window> {
-        let Some((since, before)) = self.since else {
-            self.since = Some((now, *look));
-            return None;
-        };
-        let lasted = now.since(since);
-        // a tick that comes a little early is one
-        let least = Span::from_ns(Margin::CADENCE.ns() / 4 * 3);
-        if lasted < self.rate.time_for(SAMPLE).clamp(least, LONGEST) {
-            return None;
-        }
-        self.since = Some((now, *look));
-        let frames = look.arrived.frames.saturating_sub(before.arrived.frames);
-        let bytes = look.arrived.bytes.saturating_sub(before.arrived.bytes);
-        let bytes = self.cost(frames, bytes);
-        let came = rate_of(bytes, lasted);
-        let left = look.left.saturating_sub(before.left);
-        let waited = look.waited.ns().saturating_sub(before.waited.ns()) / left.max(1);
-        let waits = waited > (WAITS + self.rate.time_for(FRAMES)).ns();
-        let binds = waits && came >= self.rate.part(BINDS);
-        let trip = &look.round_trip;
-        let is_fresh = trip.until > self.heard;
-        let is_known = trip.compared > 0 && now.since(trip.until) <= STALE;
-        let long = LONG + self.rate.time_for(FRAMES);
-        let queue = match (trip.raised >= long, trip.sank >= SINKS) {
-            _ if !is_known || !is_fresh => Queue::Unknown,
-            (true, _) => Queue::Long,
-            (false, true) => Queue::Sinking,
-            (false, false) => Queue::Short,
-        };
-        self.heard = trip.until;
-        let (raised, hosts) = (trip.raised, trip.hosts);
-        Some(Window { lasted, bytes, came, binds, queue, raised, hosts })
-    }
-
-    /// What frames cost on the line that have so many bytes together.
-    fn cost(&self, frames: u64, bytes: u64) -> u64 {
-        let mean = usize::try_from(bytes / frames.max(1)).unwrap_or(0);
-        frames.saturating_mul(self.link.cost(mean, 14).get())
     }
 
     fn judge(&mut self, now: Instant, window: &Window) {
@@ -400,6 +327,10 @@ impl Margin {
                 self.belief = BELIEF[0];
                 self.settle();
             }
+            Queue::Unknown if window.sinks => {
+                drain.since = now;
+                self.state = State::Draining(drain);
+            }
             Queue::Unknown if now.since(drain.since) >= PATIENCE + drain.least => self.settle(),
             Queue::Unknown => {
                 // nobody says so, but no more comes than goes on
@@ -416,9 +347,15 @@ impl Margin {
             }
             Queue::Long => {
                 // it stood all the while: what came is what the line carries
-                self.line = Some(drain.heard(window, self.rate).min(self.told));
+                let line = match self.towards {
+                    Side::Lan => drain.heard(window, self.rate),
+                    Side::Wan => drain.said(window, self.line),
+                };
+                self.line = Some(line.min(self.told));
                 if window.raised.ns() < drain.least.ns() / 10 * 9 {
                     drain.least = window.raised;
+                    drain.since = now;
+                } else if window.sinks {
                     drain.since = now;
                 } else if now.since(drain.since) >= PATIENCE + drain.least {
                     self.rate = drain.from;
@@ -454,6 +391,13 @@ impl Margin {
         }
     }
 
+    /// How long it waits to see what going up has done: longer where that is beyond the line that
+    /// it knew.
+    fn tries(&self) -> Span {
+        let is_beyond = self.line.is_some_and(|line| self.rate > line);
+        if is_beyond { TRIES + TRIES } else { TRIES }
+    }
+
     /// Nothing is in the way: there may be more.
     fn rise(&mut self, now: Instant, window: &Window) {
         if !window.binds {
@@ -461,12 +405,13 @@ impl Margin {
         }
         self.rested += window.lasted;
         let rest = match self.state {
-            State::Rising(since, _) if now.since(since) < TRIES => return,
+            State::Rising(since, _) if now.since(since) < self.tries() => return,
             State::Rising(..) => Span::ZERO,
             _ if self.witnesses == 1 && window.hosts > 1 => SHORT_REST,
             _ => REST,
         };
-        if self.rested < rest {
+        let is_foreign = matches!(self.state, State::Foreign(_));
+        if self.rested < rest || (window.begins && !is_foreign) {
             return;
         }
         let before = self.rate;
@@ -474,7 +419,7 @@ impl Margin {
         if self.line.is_none() {
             self.step = (self.step * 2).min(STEPS[1]);
         }
-        if !matches!(self.state, State::Foreign(_)) {
+        if !is_foreign {
             self.state = State::Rising(now, before);
         }
         // it is beyond what it knew
@@ -501,7 +446,15 @@ impl Steady {
 impl Drain {
     fn new(now: Instant, window: &Window) -> Drain {
         let (bytes, lasted) = (window.bytes, window.lasted);
-        Drain { from: Rate::ZERO, least: window.raised, since: now, bytes, lasted, less: 0 }
+        Drain {
+            from: Rate::ZERO,
+            least: window.raised,
+            since: now,
+            bytes,
+            lasted,
+            less: 0,
+            same: 0,
+        }
     }
 
     /// The line as what came says while a queue stands before it. Where no more came than the link
@@ -528,14 +481,27 @@ impl Drain {
     }
 }
 
+impl Drain {
+    /// The line as acknowledgements say. While those of lost data are missing they say too little:
+    /// once they have said the same five times, much less counts when it is said a third time.
+    fn said(&mut self, window: &Window, line: Option<Rate>) -> Rate {
+        let known = line.filter(|line| window.came < line.part(LESS_UP));
+        match known {
+            None => (self.same, self.less) = (self.same + 1, 0),
+            Some(_) => self.less += 1,
+        }
+        if let Some(line) = known.filter(|_| self.same >= 5 && self.less < 3) {
+            return line;
+        }
+        if known.is_some() {
+            self.same = 0;
+        }
+        window.came
+    }
+}
+
 /// A part of a rate, so much a second, over a while.
 fn over(rate: Rate, millionths: u32, lasted: Span) -> Rate {
     let part = u128::from(rate.part(millionths).bps()) * u128::from(lasted.ns()) / 1_000_000_000;
     Rate::from_bps(u64::try_from(part).unwrap_or(u64::MAX).max(1))
-}
-
-/// The rate at which so many bytes come in a while.
-fn rate_of(bytes: u64, lasted: Span) -> Rate {
-    let bits = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(lasted.ns().max(1));
-    Rate::from_bps(u64::try_from(bits).unwrap_or(u64::MAX))
 }

@@ -208,7 +208,7 @@ impl Engine {
         }
         let Engine { pool, trees, ledger, watch, stale_before, .. } = self;
         let tree = &mut trees[side as usize];
-        let is_watched = watch.waits_for(side);
+        let is_watched = watch.looks_at(side);
         tree.pop_burst(now, out.room(), |waiting| {
             let (label, bytes) = (waiting.label, waiting.frame.len());
             if waiting.since < *stale_before {
@@ -217,7 +217,7 @@ impl Engine {
             }
             ledger.sent(label.side, label.leaf, bytes, now.since(waiting.since));
             if is_watched {
-                watch.left(now, &label, waiting.since);
+                watch.left(now, &label, pool.bytes(&waiting.frame), waiting.since);
             }
             if waiting.mark {
                 edit::mark_congestion(pool.bytes_mut(&waiting.frame), &label);

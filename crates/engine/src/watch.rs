@@ -24,6 +24,17 @@ pub(crate) struct Watch {
     /// Empty: nobody watches.
     seen: Box<[Seen]>,
     trips: Trips,
+    uploads: Uploads,
+}
+
+/// Bytes of TCP data from the LAN side, of all connections together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Uploads {
+    /// Left for the WAN side, those sent again as well. Headers are taken for as long as those
+    /// with timestamps are.
+    pub left: u64,
+    /// Were acknowledged, also selectively: have arrived there.
+    pub arrived: u64,
 }
 
 /// Which frames of a burst brought nothing new, a bit for each place.
@@ -37,17 +48,20 @@ pub(crate) struct Again {
 
 /// What is remembered of a connection.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(32))]
+#[repr(align(64))]
 struct Seen {
     /// Tells it from an earlier one at this place.
     generation: u32,
-    /// The shortest way to the WAN side and back, in microseconds; 0: not known.
-    shortest_us: u32,
+    /// The shortest way to the WAN side and back, in microseconds, by what was timed: see
+    /// [`trips::BY_CLOCK`]; 0: not known.
+    shortest_us: [u32; 2],
     /// By the side that the data come in from.
     ways: [Way; 2],
+    /// What the WAN side said of data from the LAN side.
+    arrived: Arrived,
 }
 
-const _: () = assert!(size_of::<Seen>() == 32);
+const _: () = assert!(size_of::<Seen>() == 64);
 
 /// Data in one direction.
 #[derive(Clone, Copy, Debug)]
@@ -59,10 +73,27 @@ struct Way {
     gap: u32,
 }
 
+/// Which data have arrived at the other side, as it says itself.
+#[derive(Clone, Copy, Debug)]
+struct Arrived {
+    is_known: bool,
+    /// All up to here.
+    ack: u32,
+    /// The highest number that was acknowledged selectively, and how many bytes between the two
+    /// were counted already.
+    edge: u32,
+    counted: u32,
+}
+
 /// In place of the bytes of a hole: no data came yet.
 const UNSEEN: u32 = u32::MAX;
 /// The largest window there can be (RFC 7323). What lies further away is of another stretch.
 const FAR: u32 = 1 << 30;
+
+/// Bytes of the option with two timestamps, filled up to a multiple of four.
+const STAMPS: usize = 12;
+/// A header without more than these.
+const PLAIN: u16 = 32;
 
 /// What a segment with data brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +107,11 @@ enum Brought {
 impl Watch {
     /// Remembers so many connections; of none, it does not look.
     pub(crate) fn new(flows: usize) -> Watch {
-        Watch { seen: vec![Seen::new(0); flows].into(), trips: Trips::new() }
+        Watch {
+            seen: vec![Seen::new(0); flows].into(),
+            trips: Trips::new(),
+            uploads: Uploads::default(),
+        }
     }
 
     /// Whether anybody watches.
@@ -124,8 +159,12 @@ impl Watch {
                         &mut again.repeated
                     };
                     *of |= 1 << at;
-                    self.trips.came_again(side, label.flow);
+                    self.trips.came_again(side, label.flow, segment.end());
                 }
+            }
+            if side == Side::Wan && seen.may_hear(label, headers, &segment) {
+                let options = options(pool.bytes(frame), headers);
+                self.uploads.arrived += u64::from(seen.heard(&segment, options));
             }
             if may_begin || self.trips.is_timed(label.flow) {
                 let whole = pool.bytes(frame);
@@ -141,14 +180,32 @@ impl Watch {
 
     /// Whether [`Watch::left`] wants to see what leaves through the port of `side`.
     #[inline]
-    pub(crate) const fn waits_for(&self, side: Side) -> bool {
-        self.trips.waits_for(side)
+    pub(crate) const fn looks_at(&self, side: Side) -> bool {
+        !self.is_idle() && (matches!(side, Side::Wan) || self.trips.waits_for(side))
     }
 
     /// A frame that came at `since` or later leaves.
-    #[inline]
-    pub(crate) fn left(&mut self, now: Instant, label: &Label, since: Instant) {
-        self.trips.left(now, label.side.other(), label.flow, since);
+    #[inline(never)]
+    pub(crate) fn left(&mut self, now: Instant, label: &Label, frame: &[u8], since: Instant) {
+        if !label.kind.is_tcp() {
+            return;
+        }
+        let side = label.side.other();
+        let at = usize::from(label.transport_at);
+        if side == Side::Wan {
+            self.uploads.left += frame.len().saturating_sub(at + tcp::BYTES + STAMPS) as u64;
+        }
+        if self.trips.waits_for(side)
+            && let Some([a, b, c, d]) = frame.get(at + 4..).and_then(<[u8]>::first_chunk)
+        {
+            let seq = u32::from_be_bytes([*a, *b, *c, *d]);
+            self.trips.left(now, side, label.flow, since, seq);
+        }
+    }
+
+    /// What became of data from the LAN side.
+    pub(crate) const fn uploads(&self) -> Uploads {
+        self.uploads
     }
 
     /// Ends intervals that are over.
@@ -197,8 +254,7 @@ impl Segment<'_> {
 /// What a segment says about times.
 #[inline(never)]
 fn said(bytes: &[u8], headers: &Headers, side: Side, segment: &Segment<'_>, is_new: bool) -> Said {
-    let at = usize::from(headers.transport_at) + tcp::BYTES;
-    let options = bytes.get(at..usize::from(headers.payload_at)).unwrap_or_default();
+    let options = options(bytes, headers);
     // where nearly everyone puts them
     let stamps = match options {
         [1, 1, 8, 10, a, b, c, d, e, f, g, h, ..] => {
@@ -208,15 +264,46 @@ fn said(bytes: &[u8], headers: &Headers, side: Side, segment: &Segment<'_>, is_n
         _ => None,
     };
     let is_ack = segment.has(tcp::ACK) && !segment.has(tcp::RST);
+    let ack = segment.number(8);
+    // a block that starts below was received twice
+    let selective = block(options)
+        .filter(|(from, to)| is_behind(ack, *from) && is_behind(*from, *to))
+        .map(|(_, to)| to);
     Said {
-        ack: is_ack.then(|| segment.number(8)),
+        ack: is_ack.then(|| selective.unwrap_or(ack)),
+        is_selective: selective.is_some(),
         stamps: stamps.filter(|_| is_ack),
         has_data: segment.data != 0,
+        seq: segment.seq(),
         end: is_new.then(|| segment.end()),
         hosts: match side {
             Side::Lan => [host(headers.source), host(headers.target)],
             Side::Wan => [host(headers.target), host(headers.source)],
         },
+    }
+}
+
+/// Whether a number comes after another.
+const fn is_behind(before: u32, number: u32) -> bool {
+    number.wrapping_sub(before).cast_signed() > 0
+}
+
+/// The options of a TCP header.
+fn options<'b>(bytes: &'b [u8], headers: &Headers) -> &'b [u8] {
+    let at = usize::from(headers.transport_at) + tcp::BYTES;
+    bytes.get(at..usize::from(headers.payload_at)).unwrap_or_default()
+}
+
+/// The first block of a selective acknowledgement, which tells what came last (RFC 2018), where
+/// nearly everyone puts it: behind the timestamps, or alone.
+fn block(options: &[u8]) -> Option<(u32, u32)> {
+    let options = if let [1, 1, 8, 10, ..] = options { options.get(STAMPS..)? } else { options };
+    match options {
+        [1, 1, 5, _, a, b, c, d, e, f, g, h, ..] => {
+            let of = u32::from_be_bytes;
+            Some((of([*a, *b, *c, *d]), of([*e, *f, *g, *h])))
+        }
+        _ => None,
     }
 }
 
@@ -230,7 +317,31 @@ fn host(address: u128) -> u32 {
 
 impl Seen {
     const fn new(generation: u32) -> Seen {
-        Seen { generation, shortest_us: 0, ways: [Way::UNSEEN; 2] }
+        let arrived = Arrived { is_known: false, ack: 0, edge: 0, counted: 0 };
+        Seen { generation, shortest_us: [0; 2], ways: [Way::UNSEEN; 2], arrived }
+    }
+
+    /// Whether a segment from the WAN side may acknowledge data that it did not before.
+    #[inline]
+    fn may_hear(&self, label: &Label, headers: &Headers, segment: &Segment<'_>) -> bool {
+        let has_block = headers.payload_at > headers.transport_at + PLAIN;
+        (segment.number(8) != self.arrived.ack || has_block)
+            && segment.has(tcp::ACK)
+            && self.generation == label.flow.generation
+    }
+
+    /// The WAN side acknowledges data: how many bytes have arrived since it did so last.
+    #[inline(never)]
+    fn heard(&mut self, segment: &Segment<'_>, options: &[u8]) -> u32 {
+        let sent = self.ways[Side::Lan as usize];
+        let is_sent = |number: u32| number.wrapping_sub(sent.highest).cast_signed() <= 0;
+        let ack = segment.number(8);
+        if sent.gap == UNSEEN || segment.has(tcp::SYN | tcp::RST) || !is_sent(ack) {
+            self.arrived.is_known = false;
+            return 0;
+        }
+        let block = block(options).filter(|(_, end)| is_sent(*end));
+        self.arrived.more(ack, block)
     }
 
     /// A segment with data came, or one that begins or ends a connection.
@@ -267,6 +378,49 @@ impl Seen {
             return if is_new { Brought::New } else { Brought::Nothing };
         }
         self.ways[side as usize].data(segment.seq(), u32::from(segment.data))
+    }
+}
+
+impl Arrived {
+    fn more(&mut self, ack: u32, block: Option<(u32, u32)>) -> u32 {
+        let ahead = ack.wrapping_sub(self.ack).cast_signed();
+        if !self.is_known || ahead.unsigned_abs() > FAR {
+            *self = Arrived { is_known: true, ack, edge: ack, counted: 0 };
+        }
+        let mut bytes = 0;
+        if ahead > 0 {
+            let filled = ack.wrapping_sub(self.ack);
+            let known = self.known_of(filled);
+            bytes = filled.saturating_sub(known);
+            self.counted -= known;
+            self.ack = ack;
+        }
+        if self.edge.wrapping_sub(self.ack).cast_signed() <= 0 {
+            (self.edge, self.counted) = (self.ack, 0);
+        }
+        if let Some((from, to)) = block {
+            let behind = self.edge.wrapping_sub(from).cast_signed().max(0).cast_unsigned();
+            let news = to.wrapping_sub(from).saturating_sub(behind);
+            let is_ahead = to.wrapping_sub(self.edge).cast_signed() > 0;
+            if is_ahead && news <= FAR {
+                self.edge = to;
+                self.counted = self.counted.saturating_add(news);
+                bytes = bytes.saturating_add(news);
+            }
+        }
+        bytes
+    }
+}
+
+impl Arrived {
+    /// How many of the next bytes were counted already: holes are taken to be spread evenly.
+    fn known_of(&self, filled: u32) -> u32 {
+        let stretch = self.edge.wrapping_sub(self.ack);
+        if filled >= stretch {
+            return self.counted;
+        }
+        let known = u64::from(self.counted) * u64::from(filled) / u64::from(stretch);
+        u32::try_from(known).unwrap_or(self.counted).min(self.counted)
     }
 }
 

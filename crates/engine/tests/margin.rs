@@ -2,6 +2,7 @@
 //! frames and senders are in the simulation's tests.
 
 use weir_engine::{Count, Look, Margin, RoundTrip};
+use weir_packet::Side;
 use weir_policy::{Plan, Source, read};
 use weir_units::{Instant, Rate, Span};
 
@@ -45,7 +46,7 @@ fn plan(margin: &str) -> Plan {
 
 impl World {
     fn new(line: f64) -> World {
-        let margin = Margin::of(&plan("\"auto\"")).expect("is auto");
+        let margin = Margin::of(&plan("\"auto\""), Side::Lan).expect("is auto");
         World {
             margin,
             now: Instant::ZERO,
@@ -111,7 +112,7 @@ impl World {
         };
         let arrived = Count { frames, bytes: frames * 1_514 };
         let waited = Span::from_us((self.waited * 1e3) as u64);
-        Look { arrived, left: frames, waited, round_trip }
+        Look { arrived, left: frames, waited, round_trip, ..Look::default() }
     }
 
     /// So many seconds. Returns the mean wait at the provider in ms and the mean of what came.
@@ -127,9 +128,9 @@ impl World {
 
 #[test]
 fn only_who_says_auto_has_one() {
-    assert!(Margin::of(&plan("\"97%\"")).is_none());
-    assert!(Margin::of(&plan("{ up = \"99%\" }")).is_none());
-    let auto = Margin::of(&plan("{ down = \"auto\", up = \"100%\" }")).expect("is");
+    assert!(Margin::of(&plan("\"97%\""), Side::Lan).is_none());
+    assert!(Margin::of(&plan("{ up = \"99%\" }"), Side::Lan).is_none());
+    let auto = Margin::of(&plan("{ down = \"auto\", up = \"100%\" }"), Side::Lan).expect("is");
     assert_eq!(auto.rate(), Rate::from_bps(97_000_000));
 }
 
@@ -227,9 +228,9 @@ fn another_policy_keeps_what_was_found() {
     let mut world = World::new(80.0);
     world.run(20);
     let (rate, before) = (world.margin.rate(), world.margin.clone());
-    let after = Margin::after(Some(before), &plan("{ down = \"auto\", up = \"90%\" }"));
+    let after = Margin::after(Some(before), &plan("{ down = \"auto\", up = \"90%\" }"), Side::Lan);
     assert_eq!(after.expect("is auto").rate(), rate);
-    assert!(Margin::after(Some(world.margin), &plan("\"97%\"")).is_none());
+    assert!(Margin::after(Some(world.margin), &plan("\"97%\""), Side::Lan).is_none());
 }
 
 /// Looks at what is said, one after the other, a cadence apart.
@@ -241,7 +242,7 @@ struct Said {
 
 impl Said {
     fn new() -> Said {
-        let margin = Margin::of(&plan("\"auto\"")).expect("is auto");
+        let margin = Margin::of(&plan("\"auto\""), Side::Lan).expect("is auto");
         Said { margin, now: Instant::ZERO, look: Look::default() }
     }
 
@@ -300,7 +301,7 @@ fn the_longer_the_queue_the_further_it_goes_down() {
         said.look(70, 0, raised);
         said.margin.rate().bps() * 100 / said.margin.line().expect("was found").bps()
     };
-    assert_eq!([deep(20), deep(125), deep(900)], [96, 76, 40]);
+    assert_eq!([deep(20), deep(125), deep(900)], [97, 77, 40]);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 
 use weir_engine::{Count, Look, Margin, RoundTrip};
+use weir_packet::Side;
 use weir_policy::{Source, read};
 use weir_units::{Instant, Span};
 
@@ -39,7 +40,7 @@ impl Told {
              counts = \"{counts}\"\nmargin = \"auto\"\n[class.\"/all\"]\nmatch = \"any\"\n"
         );
         let reading = read(Source::new("p", text), &mut |_| Err(String::new())).expect("is text");
-        let margin = Margin::of(&reading.plans[0]).expect("is auto");
+        let margin = Margin::of(&reading.plans[0], Side::Lan).expect("is auto");
         let now = Instant::ZERO + Span::from_secs(1);
         Told { margin, now, look: Look::default(), draw, row: 0, same: 0 }
     }

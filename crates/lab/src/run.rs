@@ -129,9 +129,7 @@ pub fn one(scenario: &Scenario, profile: &Profile, seed: u64) -> Result<Run, Str
         (Some(_), None) => return Err(format!("{} has no law", profile.name)),
         (None, _) => in_world(scenario, profile, seed)?,
     };
-    if let (Some(histories), Some(plan)) = (scenario.histories, &profile.plan)
-        && plan.finds_down
-    {
+    if let (Some(histories), Some(plan)) = (scenario.histories, &profile.plan) {
         run.shares.extend(histories::run(histories, plan, seed)?);
     }
     for case in &scenario.more {

@@ -51,6 +51,9 @@ pub enum Side {
 pub struct Kind(u8);
 
 impl Label {
+    /// Stands for all hosts that may be inventions: they take turns as one.
+    pub const NEW_HOSTS: u32 = u32::MAX >> 1;
+
     /// The label of a frame of which only the headers are known.
     #[must_use]
     pub const fn new(side: Side, headers: &Headers) -> Self {
@@ -71,6 +74,13 @@ impl Label {
     #[must_use]
     pub const fn is_answered(&self) -> bool {
         matches!(self.side, Side::Lan) || self.kind.0 & Kind::ANSWERED != 0
+    }
+
+    /// The host with which the frame takes turns: its own, or [`Label::NEW_HOSTS`].
+    #[must_use]
+    #[inline]
+    pub const fn turns_with(&self) -> u32 {
+        if self.kind.is_of_new_host() { Label::NEW_HOSTS } else { self.host }
     }
 
     /// The differentiated services code point.
@@ -125,6 +135,7 @@ impl Kind {
     const UDP: u8 = 8;
     const STRAY: u8 = 16;
     const ANSWERED: u8 = 32;
+    const NEW_HOST: u8 = 64;
 
     const fn of(headers: &Headers) -> Kind {
         let net = match headers.net {
@@ -151,6 +162,19 @@ impl Kind {
     #[must_use]
     pub const fn answered(self, is_answered: bool) -> Kind {
         Kind(self.0 & !Kind::ANSWERED | if is_answered { Kind::ANSWERED } else { 0 })
+    }
+
+    /// The same of a frame whose host has not been sending for a second yet.
+    #[must_use]
+    pub const fn of_new_host(self) -> Kind {
+        Kind(self.0 | Kind::NEW_HOST)
+    }
+
+    /// Its host has not been sending for a second yet, as far as anyone knows.
+    #[must_use]
+    #[inline]
+    pub const fn is_of_new_host(self) -> bool {
+        self.0 & Kind::NEW_HOST != 0
     }
 
     /// A later fragment whose class nobody knows.

@@ -32,7 +32,7 @@ pub struct Link {
     /// How much of the line is used, in millionths: shaped this far below it.
     pub margin: Both<u32>,
     /// Whether the margin downstream is found while traffic flows.
-    pub finds_down: bool,
+    pub finds: Both<bool>,
     /// What a rate counts.
     pub counts: Counts,
     /// Bytes a frame costs beyond what `counts` says.
@@ -107,7 +107,7 @@ pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Opt
     let up = line(&mut table, "up", entry.key, &what, problems);
     let counts = table.take("counts").and_then(|e| e.word("counts", &COUNTS, problems));
     let overhead = table.take("overhead").and_then(|e| overhead(e, problems));
-    let (margin, finds_down) = margin(table.take("margin"), problems);
+    let (margin, finds) = margin(table.take("margin"), problems);
     let rest = rest::read(table.take("rest"), problems);
     let enforce = table.take("enforce").and_then(|e| e.word("enforce", &ENFORCE, problems));
     let routers = table.take("routers").map(|e| routers(e, problems));
@@ -125,7 +125,7 @@ pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Opt
         line: Both { down: down.value, up: up.value },
         line_place: Both { down: down.place, up: up.place },
         margin,
-        finds_down,
+        finds,
         counts: counts.unwrap_or(Counts::Ethernet),
         overhead: overhead.unwrap_or(0),
         rest,
@@ -146,7 +146,7 @@ pub(crate) fn placeholder() -> Link {
         line: Both::same(Rate::MAX),
         line_place: Both::same(Place::default()),
         margin: Both::same(1_000_000),
-        finds_down: false,
+        finds: Both::same(false),
         counts: Counts::Ethernet,
         overhead: 0,
         rest: Both { down: None, up: None },
@@ -279,35 +279,25 @@ const MARGIN: &str = "a part such as \"97%\", or \"auto\"";
 
 /// Downstream stays 3 % below the line unless told otherwise, so that the queue forms here and not
 /// at the provider; upstream the box is in front of the line and loses nothing by using all of it.
-/// Whether the margin downstream is to be found comes with it.
-fn margin(entry: Option<Entry<'_>>, problems: &mut Problems) -> (Both<u32>, bool) {
+/// Whether the margins are to be found comes with them.
+fn margin(entry: Option<Entry<'_>>, problems: &mut Problems) -> (Both<u32>, Both<bool>) {
     let default = Both { down: 970_000, up: 1_000_000 };
-    let Some(entry) = entry else { return (default, false) };
+    let Some(entry) = entry else { return (default, Both::same(false)) };
     let only_text = !entry.value.is_table();
     let said = crate::amount::both::<Margin>(Some(entry), "margin", MARGIN, problems);
-    let mut finds_down = false;
-    let mut one = |said: Option<At<Margin>>, default: u32, is_down: bool| match said {
-        Some(At { value: Margin::Part(part), .. }) => part,
-        Some(At { value: Margin::Auto, .. }) if is_down => {
-            // what was told is the most
-            finds_down = true;
-            1_000_000
-        }
-        Some(At { value: Margin::Auto, place }) => {
-            let help = "write a part such as \"100%\": upstream weir is in front of the line, and \
-                        what it sends at most is the margin";
-            problems.error(place, "\"margin\" cannot be \"auto\" upstream", help);
-            default
-        }
+    let mut one = |said: Option<At<Margin>>, default: u32| match said {
+        Some(At { value: Margin::Part(part), .. }) => (part, false),
+        // what was told is the most
+        Some(At { value: Margin::Auto, .. }) => (1_000_000, true),
         Some(At { value: Margin::Rate, place }) => {
             let help = "write a part of the line such as \"97%\", or \"auto\"";
             problems.error(place, "\"margin\" is a rate, not a part of the line", help);
-            default
+            (default, false)
         }
-        None => default,
+        None => (default, false),
     };
-    let down = one(said.down, default.down, true);
+    let down = one(said.down, default.down);
     // `margin = "97%"` speaks of the downstream alone: there it matters
-    let up = if only_text { default.up } else { one(said.up, default.up, false) };
-    (Both { down, up }, finds_down)
+    let up = if only_text { (default.up, false) } else { one(said.up, default.up) };
+    (Both { down: down.0, up: up.0 }, Both { down: down.1, up: up.1 })
 }

@@ -27,9 +27,9 @@ pub struct Plan {
     pub counts: Counts,
     /// Bytes that a frame costs beyond that.
     pub overhead: i16,
-    /// Whether the link's rate towards the LAN is found while traffic flows; the one written is the
+    /// Whether the link's rate is found while traffic flows, by direction; the one written is the
     /// most.
-    pub finds_down: bool,
+    pub finds: Both<bool>,
     /// MACs of the LAN side behind which hosts are told apart by their addresses, sorted. All
     /// addresses behind any other MAC are one host's.
     pub routers: Vec<[u8; 6]>,

@@ -44,7 +44,7 @@ pub(crate) fn resolve(policy: &Policy, tree: &Tree, link: &Link, problems: &mut 
             wan: link.wan.clone(),
             counts: link.counts,
             overhead: link.overhead,
-            finds_down: link.finds_down,
+            finds: link.finds,
             routers: link.routers.clone(),
             nodes: Vec::with_capacity(nodes),
             words: Vec::new(),
@@ -124,10 +124,7 @@ impl<'a> Build<'a> {
             name: format!("link \"{}\"", self.link.name),
             place: Both::same(self.link.place),
             allocates: enforce == Enforce::Weir,
-            at_best: Both {
-                down: if self.link.finds_down { sums::FOUND } else { 1_000_000 },
-                up: 1_000_000,
-            },
+            at_best: self.link.finds.map(|finds| if finds { sums::FOUND } else { 1_000_000 }),
             bare: self.bare(root),
         };
         self.check_promise(&owner, rate, promised);

@@ -280,3 +280,135 @@ fn edits_below_a_node_change_no_order_above_it() {
     let branches = |order: &[u32]| order.iter().map(|leaf| leaf / 10).collect::<Vec<u32>>();
     assert_eq!(branches(&alone.order), branches(&edited.order));
 }
+
+#[test]
+fn what_an_edit_sets_free_leaves_at_the_rate_of_the_line() {
+    let one = NodeSpec { ceil: Rate::from_bps(1_000), ..leaf(1, 0, 1) };
+    let mut world = World::new(spec(mbit(100), vec![one]), [1]);
+    (0..30).for_each(|_| world.push(1));
+    while world.step(START + Span::from_ms(100)) {}
+    world.now = START + Span::from_ms(100);
+    world.edit(|spec| spec.nodes[0].ceil = Rate::MAX);
+    let before = world.sent[1];
+    // nobody could send for long, which is not made up for
+    while world.step(START + Span::from_ms(100) + Span::from_us(1)) {}
+    assert_eq!(world.sent[1] - before, 1);
+}
+
+/// What it was ahead of others, and its ceiling, went with the one that was there before.
+#[test]
+fn a_leaf_that_goes_and_comes_back_is_a_new_one() {
+    // with its first frame it is a thousand frames of the other ahead
+    let one = NodeSpec { priority: 0, ceil: mbit(1), ..leaf(2, 0, 1) };
+    let mut world = World::new(spec(mbit(100), vec![leaf(1, 0, 1_000), one]), [1, 2]);
+    world.steps(10);
+    assert_eq!(world.sent[2], 1);
+    world.backlogged = vec![1];
+    world.edit(|spec| spec.nodes.truncate(1));
+    world.steps(10);
+    world.edit(|spec| spec.nodes.push(one));
+    world.push(2);
+    world.steps(4);
+    assert_eq!(world.sent[2], 2);
+}
+
+#[test]
+fn leaves_that_wait_for_their_ceiling_go_for_good() {
+    let one = NodeSpec { ceil: Rate::from_bps(1_000), burst: Some(Bytes::new(1)), ..leaf(2, 0, 1) };
+    let mut world = World::new(spec(mbit(100), vec![leaf(1, 0, 1)]), []);
+    world.sent.push(0);
+    // each waits for 8 s; there is room for two hundred that wait and not for a thousand
+    for _ in 0..1_000 {
+        world.edit(|spec| spec.nodes.push(one));
+        (0..2).for_each(|_| world.push(2));
+        world.steps(1);
+        world.edit(|spec| spec.nodes.truncate(1));
+        world.steps(1);
+    }
+    assert_eq!((world.sent[1], world.sent[2]), (1_000, 1_000));
+    assert_eq!(world.tree.next_at(), None);
+}
+
+#[test]
+fn a_class_that_is_gone_leaves_no_memory_behind() {
+    let mut world = World::new(spec(mbit(100), vec![leaf(1, 0, 1), leaf(50, 0, 1)]), [1]);
+    let before = world.tree.bytes();
+    world.edit(|spec| {
+        spec.nodes.push(NodeSpec::new(2, 0, false));
+        spec.nodes.extend((3..40).map(|number| leaf(number, 2, u64::from(number))));
+    });
+    assert!(world.tree.bytes() > before);
+    world.edit(|spec| spec.nodes.truncate(2));
+    assert_eq!(world.tree.bytes(), before);
+}
+
+#[test]
+fn a_leaf_that_is_new_has_the_burst_of_its_ceiling() {
+    let (ceil, burst) = (Rate::from_bps(10_000), Some(Bytes::new(5_000)));
+    let one = NodeSpec { ceil, burst, ..leaf(2, 0, 1) };
+    let mut world = World::new(spec(mbit(100), vec![leaf(1, 0, 1)]), []);
+    world.sent.push(0);
+    let mut bursts = vec![];
+    // also one of which another of the same number has used up its own
+    for _ in 0..3 {
+        world.edit(|spec| spec.nodes.push(one));
+        (0..10).for_each(|_| world.push(2));
+        let before = world.sent[2];
+        while world.step(world.now + Span::from_ms(1)) {}
+        bursts.push(world.sent[2] - before);
+        world.edit(|spec| spec.nodes.truncate(1));
+        while world.step(world.now + Span::from_ms(1)) {}
+        assert!(world.tree.is_empty());
+    }
+    // a frame may begin while anything is left
+    assert_eq!(bursts, [5; 3]);
+}
+
+#[test]
+fn a_tree_that_grows_keeps_what_waits_and_who_may_not_send() {
+    let held = NodeSpec { ceil: mbit(1), ..leaf(2, 3, 1) };
+    let nodes = vec![leaf(1, 0, 1), NodeSpec::new(3, 0, false), held];
+    let mut world = World::new(spec(mbit(100), nodes), [1, 2]);
+    (0..50).for_each(|_| world.push(2));
+    let end = START + Span::from_secs(1);
+    while world.step(START + Span::from_ms(500)) {}
+    let waiting = world.tree.len();
+    world.edit(|spec| spec.nodes.extend((10..2_000).map(|number| leaf(number, 3, 1))));
+    assert_eq!(world.tree.len(), waiting);
+    world.sent.resize(2_000, 0);
+    world.push(1_999);
+    while world.step(end) {}
+    // two full frames at once, and a second of 1 Mbit/s
+    assert!((125..=129).contains(&world.sent[2]), "{}", world.sent[2]);
+    assert_eq!(world.sent[1_999], 1);
+}
+
+#[test]
+fn a_branch_of_which_nothing_is_left_does_not_hold_the_line_up() {
+    let inner = |number, parent| NodeSpec::new(number, parent, false);
+    let nodes = vec![leaf(1, 0, 1), inner(2, 0), inner(3, 2), leaf(4, 3, 1)];
+    let mut world = World::new(spec(mbit(100), nodes), [1, 4]);
+    world.steps(20);
+    world.backlogged.clear();
+    world.edit(|spec| spec.nodes.truncate(3));
+    // its frames and those of the other
+    assert_eq!(world.tree.len(), 4);
+    for _ in 0..4 {
+        let at = world.tree.next_at().expect("frames wait");
+        assert!(world.tree.pop(at).is_some());
+    }
+    assert_eq!(world.tree.next_at(), None);
+}
+
+#[test]
+fn edits_of_a_leaf_that_waits_for_its_ceiling_let_it_wait_on() {
+    let one = NodeSpec { ceil: Rate::from_bps(1_000), ..leaf(1, 0, 1) };
+    let mut world = World::new(spec(mbit(100), vec![one]), [1]);
+    while world.step(START + Span::from_ms(100)) {}
+    let (sent, next) = (world.sent[1], world.tree.next_at());
+    // each time it is noted once: there is room for two hundred that wait
+    for _ in 0..1_000 {
+        world.edit(|spec| toggle(spec, 0));
+    }
+    assert_eq!((world.sent[1], world.tree.next_at()), (sent, next));
+}

@@ -72,6 +72,7 @@ fn care(draw: &mut Draw) -> Care {
         max: if draw.below(2) == 0 { Rate::MAX } else { Rate::from_bps(3_000_000) },
         count: 1 + u32::from(draw.small(6)),
         host: 2,
+        first: 1,
         next,
     });
     Care { queue, aqm, ecn: true, sessions }
@@ -126,6 +127,9 @@ impl World {
         label.leaf = leaves[at % leaves.len()];
         let index = u32::try_from(flow).expect("small");
         label.host = index / 5;
+        if draw.below(3) == 0 {
+            label.kind = label.kind.of_new_host();
+        }
         label.traffic_class = draw.small(2).to_be_bytes()[1];
         if flow < FLOWS {
             label.flow = Flow { index, generation: 0 };

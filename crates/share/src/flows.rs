@@ -175,6 +175,7 @@ impl Flows {
         if self.places[at].leaf == NONE {
             self.begin(leaf, at, who);
         } else {
+            self.moves(leaf, at, who);
             self.weigh(leaf, at);
         }
         self.admit_to(leaf, Some(at), len, limit)
@@ -222,12 +223,29 @@ impl Flows {
             self.places[before].next = flow.next;
         }
         self.places[at] = NOBODY;
-        if let Some(host) = self.places.get_mut(flow.host as usize) {
+        self.leave_host(flow.host);
+    }
+
+    /// A host has one busy flow less.
+    fn leave_host(&mut self, at: u32) {
+        if let Some(host) = self.places.get_mut(at as usize) {
             host.among -= 1;
             if host.among == 0 {
                 *host = NOBODY;
             }
         }
+    }
+
+    /// A host has one more busy flow: its place, and how many they are; `None`: it has no place.
+    fn join_host(&mut self, number: u32, who: Who) -> Option<(u32, u32)> {
+        let host = who.host?;
+        let found = self.find(number, host, true)?;
+        let entry = &mut self.places[found];
+        if entry.leaf == NONE {
+            *entry = Flow { leaf: number, key: host, among: 0, is_host: true, ..NOBODY };
+        }
+        entry.among += 1;
+        Some((u32::try_from(found).unwrap_or(NONE), entry.among))
     }
 
     /// The place of a flow, or a free one for it.
@@ -254,17 +272,8 @@ impl Flows {
     fn begin(&mut self, number: u32, at: usize, who: Who) {
         let place = u32::try_from(at).unwrap_or(NONE);
         self.places[at] = Flow { leaf: number, key: who.flow, ..NOBODY };
-        if let Some(host) = who.host
-            && let Some(found) = self.find(number, host, true)
-        {
-            let entry = &mut self.places[found];
-            if entry.leaf == NONE {
-                *entry = Flow { leaf: number, key: host, among: 0, is_host: true, ..NOBODY };
-            }
-            entry.among += 1;
-            let among = entry.among;
-            self.places[at].host = u32::try_from(found).unwrap_or(NONE);
-            self.places[at].among = among;
+        if let Some((host, among)) = self.join_host(number, who) {
+            (self.places[at].host, self.places[at].among) = (host, among);
         }
         let leaf = &mut self.leaves[number as usize];
         leaf.weight += weight(self.places[at].among);
@@ -276,6 +285,18 @@ impl Flows {
             let before = leaf.hand as usize;
             self.places[at].next = self.places[before].next;
             self.places[before].next = place;
+        }
+    }
+
+    /// A busy flow may be another host's from now on: what is not served yet goes with it.
+    fn moves(&mut self, number: u32, at: usize, who: Who) {
+        let old = self.places[at].host;
+        let is_another = |host: &Flow| who.host.is_some_and(|key| key != host.key);
+        if self.places.get(old as usize).is_some_and(is_another)
+            && let Some((host, _)) = self.join_host(number, who)
+        {
+            self.places[at].host = host;
+            self.leave_host(old);
         }
     }
 

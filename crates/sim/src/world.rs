@@ -10,7 +10,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::net::IpAddr;
 
 use weir_engine::{Config, Engine, Margin};
-use weir_packet::{Headers, ethernet};
+use weir_packet::{Headers, Side, ethernet};
 use weir_policy::Plan;
 use weir_units::limits::ROUTERS;
 use weir_units::{Instant, Rate, Span};
@@ -411,11 +411,11 @@ impl World {
         }
     }
 
-    /// What finds the rate of a box towards its LAN, where its policy leaves that to weir.
+    /// What finds the rate of a box towards this side, where its policy leaves that to weir.
     #[must_use]
-    pub fn margin_of(&self, node: NodeId) -> Option<&Margin> {
+    pub fn margin_of(&self, node: NodeId, towards: Side) -> Option<&Margin> {
         match &self.nodes[node].kind {
-            Kind::Box(boxed) => boxed.margin.as_ref(),
+            Kind::Box(boxed) => boxed.margins[towards as usize].as_ref(),
             Kind::Host(_) | Kind::Switch(_) => None,
         }
     }

@@ -100,3 +100,50 @@ fn a_line_that_changes_is_followed() {
         assert!(waits <= 10 && came * 100 >= line * 94, "{line}: {waits} ms, {came} Mbit/s");
     }
 }
+
+/// A box before a line upstream, told 40 Mbit/s, with uploads to hosts 20 ms away. Returns the mean
+/// wait before the line in ms, and kbit/s that it carried, from 3 s to 20 s.
+fn uploads(line: u64, bulk: u16, margin: &str) -> (u64, u64) {
+    let text = format!(
+        "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"100mbit\"\nup = \"40mbit\"\n\
+         counts = \"ip\"\nmargin = {margin}\n[class.\"/all\"]\nmatch = \"any\"\n"
+    );
+    let reading = read(Text::new("p", text), &mut |_| Err(String::new())).expect("is text");
+    let mut world = World::new(1);
+    let host = |n| IpAddr::from([10, 0, 0, n]);
+    let (lan, far) = (world.host(host(1)), world.host(host(2)));
+    let inner = world.engine(&reading.plans[0], Config::default()).expect("fits");
+    let isp = world.switch();
+    world.connect(lan, inner, &wire(0), &wire(0));
+    let queue = Queue { limit: Limit::Bytes(1_000_000), ..Queue::default() };
+    let up = LinkSpec { rate: Some(mbit(line)), layers: IP, queue, ..wire(0) };
+    let down = LinkSpec { rate: Some(mbit(100)), layers: IP, ..wire(0) };
+    let (modem, _) = world.connect(inner, isp, &up, &down);
+    world.connect(isp, far, &wire(10), &wire(10));
+    for n in 0..bulk {
+        let tcp = TcpSpec::preset("linux-now").expect("is known");
+        let spec = FlowSpec::new(lan, far, Source::Bulk { bytes: None });
+        let start = Instant::ZERO + Span::from_ms(u64::from(n) * 150);
+        world.flow(&FlowSpec { start, tcp: Box::new([tcp.clone(), tcp]), ..spec });
+    }
+    world.run_until(Instant::ZERO + Span::from_secs(3));
+    let before = *world.link(modem);
+    world.run_until(Instant::ZERO + Span::from_secs(20));
+    let after = world.link(modem);
+    let frames = (after.sent - before.sent).max(1);
+    let waits = (after.wait_ns_sum - before.wait_ns_sum) / frames / 1_000_000;
+    (waits, (after.sent_bytes - before.sent_bytes) * 8 / 17 / 1_000)
+}
+
+#[test]
+fn a_line_upstream_that_carries_less_is_found() {
+    let (waits, _) = uploads(4, 1, "{ up = \"100%\" }");
+    assert!(waits > 500, "without, the modem fills: {waits} ms");
+    for line in [40, 32, 20, 4] {
+        for bulk in [1, 4] {
+            let (waits, came) = uploads(line, bulk, "{ up = \"auto\" }");
+            assert!(waits <= 10, "{bulk} on {line}: {waits} ms");
+            assert!(came >= line * 920, "{bulk} on {line}: {came} kbit/s");
+        }
+    }
+}

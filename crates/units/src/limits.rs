@@ -44,12 +44,17 @@ pub const ROUTERS: usize = 64;
 pub const CROWD_ADDRESSES: usize = 4;
 /// MACs whose addresses are counted at once.
 pub const CROWD_MACS: usize = 256;
+/// Seconds for which a host has to have been sending until it has a part of a leaf to itself.
+pub const HOST_SETTLES_SECS: u64 = 1;
+/// Hosts that are remembered for that.
+pub const HOSTS_SETTLED: usize = 1 << 16;
 /// MACs with more addresses than that which are told of.
 pub const CROWDS_TOLD: usize = 16;
 /// Connections in the flow table unless the caller says otherwise.
 pub const FLOWS: usize = 1 << 17;
-/// A host that has more than one in so many places of the flow table has more than its part.
-pub const FLOW_HOST_PARTS: usize = 64;
+/// A host has its part of the flow table, and of that of fragments, as if there were at least so
+/// many hosts.
+pub const FLOW_HOSTS_MIN: u64 = 64;
 /// Seconds without a frame after which a connection is forgotten on which only one side has sent:
 /// the WAN side, or the LAN side a few frames.
 pub const FLOW_IDLE_UNANSWERED_SECS: u64 = 10;

@@ -52,7 +52,9 @@ impl Together {
         let units = copy.join("crates/units/src/lib.rs");
         let source = read(&units)?;
         write(&units, &(source + switches::SWITCH))?;
-        let runs: BTreeSet<_> = plan.judges.values().flatten().cloned().collect();
+        // those of other crates need not be measured
+        let of_crate = |(_, mutant): &(u32, Mutant)| plan.judges.get(mutant.of_crate());
+        let runs: BTreeSet<_> = mutants.iter().filter_map(of_crate).flatten().cloned().collect();
         let (programs, with) = programs(&copy, &build, mutants, &runs)?;
         let mut tests = Vec::new();
         for (run, program, folder) in programs {

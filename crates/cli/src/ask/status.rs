@@ -46,9 +46,13 @@ pub(super) fn lines(answer: &Value) -> Vec<String> {
 /// What was found out about the line and the ways beyond it.
 fn ways(answer: &Value) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Some(found) = answer["found_down"].as_u64() {
-        let found = Rate::from_bps(found);
-        lines.push(format!("towards the LAN weir shapes to {found} now, and follows the line"));
+    for (found, side) in [("found_down", "LAN"), ("found_up", "WAN")] {
+        if let Some(found) = answer[found].as_u64() {
+            let found = Rate::from_bps(found);
+            lines.push(format!(
+                "towards the {side} weir shapes to {found} now, and follows the line"
+            ));
+        }
     }
     let mean = |side: &str| answer.pointer(&format!("/round_trips/{side}/mean_us"))?.as_u64();
     for (side, name) in [("lan", "LAN"), ("wan", "WAN")] {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use weir_engine::{Report, RoundTrips};
 use weir_io::wait::now;
+use weir_packet::Side;
 use weir_units::{Instant, Rate, Span, limits};
 
 use super::desk::Before;
@@ -48,7 +49,7 @@ pub(crate) struct Look {
     pub(crate) ports: Result<Ports, String>,
     pub(crate) packets: Value,
     pub(crate) turns: Turns,
-    pub(crate) found: Option<Rate>,
+    pub(crate) found: [Option<Rate>; 2],
     pub(crate) round_trips: RoundTrips,
 }
 
@@ -244,7 +245,8 @@ pub(crate) fn status(told: &Told, look: Option<&Look>, now: Instant) -> Value {
         "mode": answers::mode(told.is_observing),
         "io": told.way,
         "bypass": told.bypass,
-        "found_down": look.and_then(|look| look.found).map(Rate::bps),
+        "found_down": look.and_then(|look| look.found[Side::Lan as usize]).map(Rate::bps),
+        "found_up": look.and_then(|look| look.found[Side::Wan as usize]).map(Rate::bps),
         "round_trips": answers::round_trips(look.map_or_else(Default::default, |l| l.round_trips)),
         "file": told.file,
         "uptime_s": now.since(told.started).ns() / 1_000_000_000,

@@ -44,8 +44,8 @@ pub(crate) struct Link {
     version: u64,
     observing: bool,
     planner: Planner,
-    /// Finds the rate towards the LAN, where the policy leaves that to weir.
-    margin: Option<Margin>,
+    /// Finds the rate towards each side, where the policy leaves that to weir.
+    margins: [Option<Margin>; 2],
     layout: Arc<Layout>,
     asks: SyncSender<Ask>,
     answers: Receiver<Answer>,
@@ -55,7 +55,7 @@ pub(crate) struct Link {
     bypass: Option<String>,
     /// Whether the planner has made a change that never reached the engine.
     is_astray: bool,
-    found: Option<Rate>,
+    found: [Option<Rate>; 2],
     round_trips: RoundTrips,
     passed: [Option<Counts>; 2],
     /// Answers that were given up on and may still come.
@@ -86,7 +86,7 @@ impl Link {
         let first =
             planner.prepare(&shown(&start.plan, start.observing)).map_err(|e| e.to_string())?;
         let layout = first.layout();
-        let margin = Margin::of(&start.plan);
+        let margins = [Side::Lan, Side::Wan].map(|side| Margin::of(&start.plan, side));
         let engine = Engine::new(start.config, start.pool, first, now());
         let (asks, inbox) = sync_channel(LETTERS);
         let (outbox, answers) = sync_channel(LETTERS);
@@ -107,7 +107,7 @@ impl Link {
             version: 0,
             observing: start.observing,
             planner,
-            margin,
+            margins,
             layout,
             asks,
             answers,
@@ -116,7 +116,7 @@ impl Link {
             way: start.way,
             bypass: start.bypass,
             is_astray: false,
-            found: None,
+            found: [None; 2],
             round_trips: RoundTrips::default(),
             passed: [None, None],
             owed: 0,
@@ -180,7 +180,9 @@ impl Link {
         self.is_astray = true;
         self.send(Ask::Change(Box::new(change)))?;
         self.is_astray = false;
-        self.margin = Margin::after(self.margin.take(), &plan);
+        for (margin, side) in self.margins.iter_mut().zip([Side::Lan, Side::Wan]) {
+            *margin = Margin::after(margin.take(), &plan, side);
+        }
         (self.plan, self.observing, self.layout) = (plan, observing, layout);
         self.version += 1;
         let _: Box<Change> = self.answer(|answer| match answer {
@@ -213,27 +215,29 @@ impl Link {
         })
     }
 
-    /// Whether the rate towards the LAN is found.
+    /// Whether a rate is found.
     pub(crate) fn finds(&self) -> bool {
-        self.margin.is_some() && !self.observing && self.is_alive()
+        self.margins.iter().any(Option::is_some) && !self.observing && self.is_alive()
     }
 
-    /// Lets the rate towards the LAN follow the line, where the policy leaves that to weir. To be
-    /// called each [`Margin::CADENCE`] then.
+    /// Lets rates follow the line, where the policy leaves that to weir. To be called each
+    /// [`Margin::CADENCE`] then.
     pub(crate) fn follow_the_line(&mut self) -> Result<(), String> {
         let slice = self.slice(u32::MAX, Box::new(Snapshot::default()))?.1;
         self.round_trips = slice.round_trips;
-        if let Some(margin) = self.margin.as_mut().filter(|_| !self.observing) {
-            let limit = margin.follow(now(), &slice);
-            self.found = Some(limit.2);
-            self.send(Ask::Limit { limit })?;
+        for at in 0..self.margins.len() {
+            if let Some(margin) = self.margins[at].as_mut().filter(|_| !self.observing) {
+                let limit = margin.follow(now(), &slice);
+                self.found[at] = Some(limit.2);
+                self.send(Ask::Limit { limit })?;
+            }
         }
         Ok(())
     }
 
-    /// What the link carries towards the LAN now, where that was found by weir.
-    pub(crate) fn found(&self) -> Option<Rate> {
-        self.found.filter(|_| self.margin.is_some())
+    /// What the link carries towards each side now, where that was found by weir.
+    pub(crate) fn found(&self) -> [Option<Rate>; 2] {
+        [0, 1].map(|at| self.found[at].filter(|_| self.margins[at].is_some()))
     }
 
     /// How long TCP takes to both sides and back, as seen in passing.

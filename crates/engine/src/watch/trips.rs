@@ -21,6 +21,9 @@ pub struct RoundTrips {
     pub lan: RoundTrip,
     /// To hosts of the WAN side.
     pub wan: RoundTrip,
+    /// Those of the latter that data from the LAN side took, until they were acknowledged: their
+    /// way there is the upstream of the line.
+    pub data: RoundTrip,
 }
 
 /// What was taken in the last interval of 50 ms in which anything was.
@@ -34,7 +37,8 @@ pub struct RoundTrip {
     pub shortest: Span,
     /// The mean.
     pub mean: Span,
-    /// Those by the clocks of connections whose shortest was known already (only towards the WAN).
+    /// Those of connections whose shortest was known already: towards the WAN those by the clock,
+    /// of data those that were not acknowledged late on purpose.
     pub compared: u32,
     /// Of how many hosts of the WAN side these were.
     pub hosts: u32,
@@ -46,12 +50,21 @@ pub struct RoundTrip {
     pub sank: Span,
 }
 
+/// Which shortest way of a connection: by the clock, and by data until they are acknowledged.
+const BY_CLOCK: usize = 0;
+const BY_DATA: usize = 1;
+
 /// Between the beginnings of two.
 const PAUSE: Span = Span::from_ms(2);
 /// Before another is looked for where one could not begin.
 const AGAIN: Span = Span::from_us(50);
 /// What is not answered until then is given up.
 const PATIENCE: Span = Span::from_secs(2);
+/// Nobody puts off an acknowledgement for so long, and no segment is longer.
+const AT_ONCE: Span = Span::from_ms(20);
+const SEGMENT: u32 = 1_500;
+/// Longer than the shortest by this much, an answer is late.
+const OVERDUE: Span = Span::from_ms(5);
 /// Who answers within so much more than the shortest answers at once.
 const SOON: Span = Span::from_ms(2);
 /// Values that are compared: those of an interval, and what hosts said that are silent in it.
@@ -67,12 +80,15 @@ impl RoundTrip {
 /// What a segment says that matters here.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Said {
-    /// What it acknowledges.
+    /// The end of what it acknowledges last, be it selectively.
     pub(super) ack: Option<u32>,
+    pub(super) is_selective: bool,
     /// The sender's clock, and its echo of the receiver's.
     pub(super) stamps: Option<(u32, u32)>,
     /// Whether it has data.
     pub(super) has_data: bool,
+    /// The number of its first byte.
+    pub(super) seq: u32,
     /// The number behind its last byte, if it has new ones.
     pub(super) end: Option<u32>,
     /// Its hosts, of the LAN and of the WAN side.
@@ -90,6 +106,8 @@ pub(super) struct Trips {
     next_at: [Instant; 2],
     /// By the side that was timed.
     tallies: [Tally; 2],
+    /// Of data from the LAN side.
+    data: Tally,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +116,16 @@ struct Slot {
     /// What answers it: this number acknowledged, or this value echoed.
     want: u32,
     by_clock: bool,
+    /// Of data: the number of their first byte.
+    first: u32,
+    /// When the data left that come next.
+    next_left: Option<Instant>,
+    /// Data before those came a second time: only a selective acknowledgement is an answer.
+    is_doubtful: bool,
+    /// Whose it is, of the LAN and of the WAN side, and the shortest way of its connection that is
+    /// known; 0: none.
+    hosts: [u32; 2],
+    known_us: u32,
     stage: Stage,
     /// The side that it goes to.
     towards: Side,
@@ -145,6 +173,11 @@ const NOBODY: Slot = Slot {
     flow: Flow::NONE,
     want: 0,
     by_clock: false,
+    first: 0,
+    next_left: None,
+    is_doubtful: false,
+    hosts: [0; 2],
+    known_us: 0,
     stage: Stage::Free,
     towards: Side::Lan,
     at: Instant::ZERO,
@@ -158,6 +191,7 @@ impl Trips {
             waiting: [0; 2],
             next_at: [Instant::ZERO; 2],
             tallies: [Tally::new(), Tally::new()],
+            data: Tally::new(),
         }
     }
 
@@ -189,17 +223,14 @@ impl Trips {
         side: Side,
         flow: Flow,
         said: &Said,
-        shortest_us: Option<&mut u32>,
+        mut shortest_us: Option<&mut [u32; 2]>,
     ) {
         let slot = *self.slot(side, flow);
         if slot.flow == flow && slot.stage == Stage::Running {
             if slot.is_answered(said) {
                 self.free(side, flow);
-                if let Some(took) = slot.took(now, shortest_us.as_deref()) {
-                    let known = if side == Side::Wan { shortest_us } else { None };
-                    let known = known.filter(|_| slot.by_clock);
-                    self.tallies[side as usize].add(now, took, known, said.hosts);
-                }
+                let known = if side == Side::Wan { shortest_us.as_deref_mut() } else { None };
+                self.answered(now, &slot, said, known);
             } else if said.has_data {
                 self.slot(side, flow).heard = now;
             }
@@ -207,7 +238,9 @@ impl Trips {
         let slot = *self.slot(side.other(), flow);
         let clock = said.stamps.map(|(value, _)| value);
         match slot.stage {
-            _ if slot.flow != flow => self.begin(now, side.other(), flow, said),
+            _ if slot.flow != flow => {
+                self.begin(now, side.other(), flow, said, shortest_us.as_deref());
+            }
             // the first frame with a new value is the first that can be echoed
             Stage::Armed if clock.is_some_and(|now| now != slot.want) => {
                 let want = clock.unwrap_or(slot.want);
@@ -218,8 +251,29 @@ impl Trips {
         }
     }
 
+    /// What is timed was answered.
+    fn answered(&mut self, now: Instant, slot: &Slot, said: &Said, known: Option<&mut [u32; 2]>) {
+        let shortest = known.as_ref().map(|us| us[BY_CLOCK]);
+        let Some(took) = slot.took(now, shortest) else { return };
+        let tally = &mut self.tallies[slot.towards as usize];
+        let Some(us) = known else { return tally.add(now, took, None, said.hosts) };
+        let [clock, data] = us;
+        tally.add(now, took, slot.by_clock.then_some(clock), said.hosts);
+        if let Some(left) = slot.answered_at_once(said) {
+            self.close_data(now);
+            self.data.add(now, now.since(left), Some(data), said.hosts);
+        }
+    }
+
     /// Times this segment, if there is room.
-    fn begin(&mut self, now: Instant, towards: Side, flow: Flow, said: &Said) {
+    fn begin(
+        &mut self,
+        now: Instant,
+        towards: Side,
+        flow: Flow,
+        said: &Said,
+        known: Option<&[u32; 2]>,
+    ) {
         let next_at = &mut self.next_at[towards as usize];
         if *next_at > now {
             return;
@@ -236,7 +290,11 @@ impl Trips {
         };
         self.next_at[towards as usize] = now + PAUSE;
         let by_clock = stage == Stage::Armed;
-        self.set(Slot { flow, want, by_clock, stage, towards, at: now, heard: now });
+        let begun = Slot { flow, want, by_clock, stage, towards, ..NOBODY };
+        let known_us = known.map_or(0, |us| us[BY_DATA]);
+        let hosts = said.hosts;
+        let first = said.seq;
+        self.set(Slot { first, hosts, known_us, at: now, heard: now, ..begun });
     }
 
     /// The slot of a connection for the way to one side.
@@ -247,8 +305,8 @@ impl Trips {
     fn set(&mut self, slot: Slot) {
         let old = std::mem::replace(self.slot(slot.towards, slot.flow), slot);
         let waiting = &mut self.waiting[slot.towards as usize];
-        *waiting -= u32::from(old.stage == Stage::Waiting);
-        *waiting += u32::from(slot.stage == Stage::Waiting);
+        *waiting -= u32::from(old.waits());
+        *waiting += u32::from(slot.waits());
     }
 
     fn free(&mut self, towards: Side, flow: Flow) {
@@ -257,31 +315,67 @@ impl Trips {
         self.slot(towards, flow).flow = Flow::NONE;
     }
 
-    /// A frame leaves through the port of `side`; it came at `since`, or was held until then.
+    /// A frame leaves through the port of `side`; it came at `since`, or was held until then, and
+    /// its first byte has the number `seq`.
     #[inline]
-    pub(super) fn left(&mut self, now: Instant, side: Side, flow: Flow, since: Instant) {
+    pub(super) fn left(&mut self, now: Instant, side: Side, flow: Flow, since: Instant, seq: u32) {
         let slot = *self.slot(side, flow);
-        let is_it = slot.flow == flow && slot.at <= since;
-        if is_it && slot.stage == Stage::Waiting {
-            self.set(Slot { at: now, heard: now, stage: Stage::Running, ..slot });
+        if slot.flow != flow || !slot.waits() {
+            return;
+        }
+        let ahead = seq.wrapping_sub(slot.first).cast_signed();
+        match slot.stage {
+            Stage::Waiting if slot.by_clock && slot.at > since => {}
+            Stage::Waiting if slot.by_clock || ahead == 0 => {
+                self.set(Slot { at: now, heard: now, stage: Stage::Running, ..slot });
+            }
+            // those that are timed were dropped here
+            Stage::Waiting if ahead > 0 => self.free(side, flow),
+            Stage::Running if seq == slot.want => self.set(Slot { next_left: Some(now), ..slot }),
+            _ => {}
         }
     }
 
-    /// Data from `side` came a second time: what is timed of them means nothing.
-    pub(super) fn came_again(&mut self, side: Side, flow: Flow) {
+    /// Data from `side` came a second time, up to `end`: what is timed of them means nothing, and
+    /// of data behind them only when these are acknowledged by themselves.
+    pub(super) fn came_again(&mut self, side: Side, flow: Flow, end: u32) {
         let slot = *self.slot(side.other(), flow);
-        if slot.flow == flow && !slot.by_clock {
+        if slot.flow != flow || slot.by_clock {
+            return;
+        }
+        if slot.want.wrapping_sub(end).cast_signed() > 0 {
+            self.slot(side.other(), flow).is_doubtful = true;
+        } else {
             self.free(side.other(), flow);
         }
     }
 
     pub(super) fn age(&mut self, now: Instant) {
         self.tallies.iter_mut().for_each(|tally| tally.close(now));
+        self.close_data(now);
+    }
+
+    /// Ends the interval of data from the LAN side if it is over. Those under way that were not
+    /// answered for longer than anybody has said have something to say already.
+    fn close_data(&mut self, now: Instant) {
+        if now.since(self.data.begun) < RoundTrip::INTERVAL {
+            return;
+        }
+        for slot in &self.slots[Side::Wan as usize] {
+            // one segment alone may be acknowledged late
+            let Some(left) = slot.next_left else { continue };
+            if slot.stage == Stage::Running && !slot.is_doubtful && slot.known_us != 0 {
+                let longer = now.since(left).ns() / 1_000;
+                let longer = longer.saturating_sub(u64::from(slot.known_us));
+                self.data.is_under_way(Span::from_us(longer), slot.hosts);
+            }
+        }
+        self.data.close(now);
     }
 
     pub(super) const fn read(&self) -> RoundTrips {
         let [lan, wan] = &self.tallies;
-        RoundTrips { lan: lan.last, wan: wan.last }
+        RoundTrips { lan: lan.last, wan: wan.last, data: self.data.last }
     }
 }
 
@@ -296,12 +390,41 @@ impl Slot {
         answer.is_some_and(|answer| answer.wrapping_sub(self.want).cast_signed() >= 0)
     }
 
+    /// Whether what leaves of its connection matters.
+    fn waits(&self) -> bool {
+        self.stage == Stage::Waiting || self.waits_for_next()
+    }
+
+    fn waits_for_next(&self) -> bool {
+        self.stage == Stage::Running
+            && !self.by_clock
+            && self.towards == Side::Wan
+            && self.next_left.is_none()
+    }
+
+    /// When the data left that made the other side acknowledge these at once, if it did: a single
+    /// segment is acknowledged with the next one, or late (RFC 9293, 3.8.6.3).
+    fn answered_at_once(&self, said: &Said) -> Option<Instant> {
+        if self.by_clock || (self.is_doubtful && !said.is_selective) {
+            return None;
+        }
+        let beyond = said.ack?.wrapping_sub(self.want);
+        let next = self.next_left;
+        let is_soon = next.is_some_and(|next| next.since(self.at) <= AT_ONCE);
+        match beyond {
+            0 => (said.is_selective || is_soon).then_some(self.at),
+            1..=SEGMENT => next,
+            // so many at a time that the first is as good as the last
+            _ => next.filter(|next| next.since(self.at) <= SOON).map(|_| self.at),
+        }
+    }
+
     /// How long it took, if that is how long the way is: nobody answers too soon, but who has
     /// nothing to say answers late.
-    fn took(&self, now: Instant, shortest_us: Option<&u32>) -> Option<Span> {
+    fn took(&self, now: Instant, shortest_us: Option<u32>) -> Option<Span> {
         let took = now.since(self.at);
         let silent = now.since(self.heard);
-        let known = shortest_us.map_or(Span::ZERO, |us| Span::from_us(u64::from(*us)));
+        let known = shortest_us.map_or(Span::ZERO, |us| Span::from_us(u64::from(us)));
         let is_short = known > Span::ZERO && took <= known + SOON;
         let is_way = !self.by_clock || is_short || silent.ns() <= took.ns() / 2;
         (is_way && took < PATIENCE).then_some(took)
@@ -341,18 +464,30 @@ impl Tally {
         *shortest = if *shortest == 0 { took_us } else { took_us.min(*shortest) };
     }
 
+    /// Some are not answered yet, and take so much longer than the shortest already.
+    fn is_under_way(&mut self, longer: Span, hosts: [u32; 2]) {
+        if longer > self.last.raised.max(OVERDUE)
+            && let Some(place) = self.voices.get_mut(self.said)
+        {
+            let raised = i64::try_from(longer.ns() / 1_000).unwrap_or(i64::MAX);
+            *place = Voice { raised, hosts, age: 0 };
+            self.said += 1;
+            self.compared += 1;
+        }
+    }
+
     /// Ends the interval if it is over.
     fn close(&mut self, now: Instant) {
         if now.since(self.begun) < RoundTrip::INTERVAL {
             return;
         }
-        if self.taken > 0 {
+        if self.taken > 0 || self.compared > 0 {
             let [(_, lan), (hosts, wan)] = self.agreed();
             self.last = RoundTrip {
                 until: now,
                 taken: self.taken,
-                shortest: Span::from_ns(self.shortest_ns),
-                mean: Span::from_ns(self.sum_ns / u64::from(self.taken)),
+                shortest: Span::from_ns(if self.taken > 0 { self.shortest_ns } else { 0 }),
+                mean: Span::from_ns(self.sum_ns / u64::from(self.taken.max(1))),
                 compared: self.compared,
                 hosts,
                 raised: Span::from_us(u64::try_from(lan.min(wan)).unwrap_or(0)),

@@ -2,6 +2,7 @@
 
 mod edits;
 mod garbage;
+mod moments;
 mod world;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -178,10 +179,10 @@ fn callers(world: &mut World) {
 }
 
 fn cases() -> Vec<Case> {
-    [first_cases(), second_cases(), third_cases(), fourth_cases(), fifth_cases()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let first = [first_cases(), second_cases(), third_cases()];
+    let last = [fourth_cases(), fifth_cases()];
+    let of_a_moment = [moments::cases(), moments::without_connections()];
+    first.into_iter().chain(last).chain(of_a_moment).flatten().collect()
 }
 
 fn first_cases() -> Vec<Case> {
@@ -451,8 +452,18 @@ fn fifth_cases() -> Vec<Case> {
 /// Very many hosts of one frame each, and connections of three.
 #[test]
 fn small_frames_of_many() {
-    ["macs-10-small", "macs-100-small", "macs-fresh-small", "macs-fresh-each", "short"]
+    ["macs-10-small", "macs-100-small", "hosts-100-small", "macs-fresh-small", "macs-fresh-each"]
         .into_iter()
+        .chain(["short"])
+        .for_each(holds);
+}
+
+/// Hosts that have not been sending for a second share one host's part.
+#[test]
+fn hosts_of_a_moment() {
+    ["macs-of-a-moment", "macs-of-a-moment-port-each", "macs-of-a-moment-in-old-connections"]
+        .into_iter()
+        .chain(["to-hosts-that-are-silent", "arp-of-many"])
         .for_each(holds);
 }
 
@@ -487,25 +498,21 @@ fn frames_that_are_no_connections_of_the_victim() {
 }
 
 #[test]
-#[ignore = "no host has a part of the table of datagrams in pieces: all later pieces are lost"]
 fn pieces_under_a_flood_of_first_pieces() {
     holds("pieces-victim");
 }
 
 #[test]
-#[ignore = "two hosts that answer strangers fill all ten places: 120 of 120 frames are refused"]
 fn a_session_while_strangers_call_two_others() {
     holds("callers-of-two-hosts");
 }
 
 #[test]
-#[ignore = "100 hosts, none above its part, fill the table of connections: 44 of 120 are lost"]
 fn strangers_whom_many_hosts_answer() {
     holds("answered-100-hosts");
 }
 
 #[test]
-#[ignore = "the same from the LAN: 39 of 120 are lost"]
 fn strangers_whom_many_hosts_answer_and_the_way_up() {
     holds("answered-100-up");
 }

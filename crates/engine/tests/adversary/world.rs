@@ -86,6 +86,17 @@ pub(crate) fn fresh(n: u64) -> (u16, (Ipv4Addr, u16)) {
     (port, (Ipv4Addr::from_bits(0xcb00_0000 + far), 443))
 }
 
+/// Weir has been running for two seconds when the first frame comes.
+const BEGINS: Time = 2 * SECOND;
+
+fn at(now: Time) -> Instant {
+    Instant::from_ns(BEGINS + now)
+}
+
+fn time(at: Instant) -> Time {
+    at.ns().saturating_sub(BEGINS)
+}
+
 impl World {
     pub(crate) fn new(rate: u64, classes: &str, side: Side) -> World {
         let plan = plan(rate, classes);
@@ -93,7 +104,7 @@ impl World {
         let mut planner = Planner::of(&config);
         let first = planner.prepare(&plan).expect("fits");
         let pool = Pool::new(2 * config.queue_frames + 64, 9_100);
-        World {
+        let mut world = World {
             engine: Engine::new(config, pool, first, Instant::ZERO),
             planner,
             plan,
@@ -107,7 +118,14 @@ impl World {
             aged: 0,
             seen: Seen::default(),
             waits: Vec::new(),
-        }
+        };
+        // what is seen in the first second of all is known at once, so that must be over
+        let frame = datagram(Side::Lan, 1, 9_000, OUTSIDE).to_vec();
+        let mut burst = Burst::new();
+        burst.push(world.engine.pool_mut().fill(&frame).expect("free")).expect("room");
+        world.engine.receive(Instant::ZERO, Side::Lan, &mut burst);
+        world.serve(0);
+        world
     }
 
     fn below(&mut self, end: u64) -> u64 {
@@ -222,7 +240,7 @@ impl World {
             self.change = Some(self.planner.prepare(&self.plan).expect("fits"));
         }
         if let Some(mut change) = self.change.take()
-            && !self.engine.apply(Instant::from_ns(now), &mut change)
+            && !self.engine.apply(at(now), &mut change)
         {
             self.change = Some(change);
         }
@@ -238,10 +256,10 @@ impl World {
         if let Some(frame) = self.engine.pool_mut().fill(bytes) {
             let mut burst = Burst::new();
             burst.push(frame).expect("room");
-            self.engine.receive(Instant::from_ns(now), side, &mut burst);
+            self.engine.receive(at(now), side, &mut burst);
         }
         if now >= self.aged + MS {
-            self.engine.age(Instant::from_ns(now));
+            self.engine.age(at(now));
             self.aged = now;
         }
         self.transmit(now);
@@ -250,7 +268,7 @@ impl World {
     /// Sends what leaves up to then.
     fn serve(&mut self, end: Time) {
         let mut now = 0;
-        while let Some(at) = self.engine.next_wakeup().map(Instant::ns).filter(|at| *at <= end) {
+        while let Some(at) = self.engine.next_wakeup().map(time).filter(|at| *at <= end) {
             now = at.max(now);
             if now > end || !self.transmit(now) {
                 now += 1_000;
@@ -265,7 +283,7 @@ impl World {
         let mut has_sent = false;
         for side in [Side::Lan, Side::Wan] {
             let mut out = Burst::new();
-            self.engine.transmit(Instant::from_ns(now), side, &mut out);
+            self.engine.transmit(at(now), side, &mut out);
             for frame in out.drain() {
                 has_sent = true;
                 let bytes = self.engine.pool().bytes(&frame);

@@ -5,6 +5,7 @@
 mod draw;
 mod watch;
 
+use weir_packet::Side;
 use weir_policy::Plan;
 use weir_policy::Problems;
 use weir_policy::reader::Entry;
@@ -33,11 +34,25 @@ pub(crate) fn read(entry: Entry<'_>, problems: &mut Problems) -> Option<Historie
 /// # Errors
 /// The policy is more than an engine takes; in words.
 pub(crate) fn run(histories: Histories, plan: &Plan, seed: u64) -> Result<Numbers, String> {
-    let told = told(plan);
+    let mut shown = Numbers::new();
+    for (towards, finds, prefix) in
+        [(Side::Lan, plan.finds.down, ""), (Side::Wan, plan.finds.up, "up_")]
+    {
+        if finds {
+            let figures = way(histories, plan, towards, seed)?.into_iter();
+            shown.extend(figures.map(|(name, figure)| (format!("{prefix}{name}"), figure)));
+        }
+    }
+    Ok(shown)
+}
+
+/// All of them towards one side.
+fn way(histories: Histories, plan: &Plan, towards: Side, seed: u64) -> Result<Numbers, String> {
+    let told = told(plan, towards);
     let mut shown = Numbers::new();
     let mut held = [0_u32; 5];
     for number in 1..=histories.count {
-        let seen = watch::run(&History::draw(told, seed, number), plan, seed)?;
+        let seen = watch::run(&History::draw(told, seed, number), plan, towards, seed)?;
         let figures = [
             ("over", seen.over, OVER),
             ("off", seen.off, OFF),
@@ -65,6 +80,9 @@ const OFF: f64 = 0.05;
 /// The 99th percentile of how long frames wait at the provider.
 const QUEUE_MS: f64 = 30.0;
 
-fn told(plan: &Plan) -> Rate {
-    plan.nodes.first().map_or(Rate::ZERO, |link| link.shares.down.rate)
+fn told(plan: &Plan, towards: Side) -> Rate {
+    plan.nodes.first().map_or(Rate::ZERO, |link| match towards {
+        Side::Lan => link.shares.down.rate,
+        Side::Wan => link.shares.up.rate,
+    })
 }

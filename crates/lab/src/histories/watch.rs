@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use weir_engine::Config;
+use weir_packet::Side;
 use weir_policy::Plan;
 use weir_shape::{Layer, Link};
 use weir_sim::impair::{Impairments, Jitter, Limit, Shape};
@@ -11,6 +12,7 @@ use weir_sim::{Chance, FlowSpec, LinkId, LinkSpec, NodeId, Queue, Source, World}
 use weir_units::{Instant, Rate, Span};
 
 use super::draw::{History, STAGE, Server};
+use super::told;
 use crate::sharing::whole;
 
 /// What one history has shown: the worst of its stages.
@@ -37,13 +39,18 @@ const FILLED: u64 = 98;
 const FULL: Span = Span::from_ms(300);
 const IP: Link = Link { layer: Layer::Ip, overhead: 0 };
 
-/// Runs it.
-pub(super) fn run(history: &History, plan: &Plan, seed: u64) -> Result<Seen, String> {
+/// Runs it, with all data going to the side `towards`.
+pub(super) fn run(
+    history: &History,
+    plan: &Plan,
+    towards: Side,
+    seed: u64,
+) -> Result<Seen, String> {
     let mut world = World::new(seed);
-    let (inner, line) = build(&mut world, history, plan)?;
+    let (inner, line) = build(&mut world, history, plan, towards)?;
     let mut all = Seen { used: 1.0, ..Seen::default() };
     let mut now = Instant::ZERO;
-    let mut before = plan.nodes.first().map_or(Rate::ZERO, |link| link.shares.down.rate);
+    let mut before = told(plan, towards);
     for (number, &rate) in history.lines.iter().enumerate() {
         world.set_rate(line, rate);
         let mut stage = Stage::new(before, rate, number == 0);
@@ -56,7 +63,7 @@ pub(super) fn run(history: &History, plan: &Plan, seed: u64) -> Result<Seen, Str
             let frames = new.sent - old.sent;
             let bits = (new.sent_bytes - old.sent_bytes) * 8;
             let wait_ms = whole(new.wait_ns_sum - old.wait_ns_sum) / 1e6 / whole(frames.max(1));
-            let rate = world.margin_of(inner).map_or(Rate::MAX, weir_engine::Margin::rate);
+            let rate = world.margin_of(inner, towards).map_or(Rate::MAX, weir_engine::Margin::rate);
             stage.step(now.since(begun), rate, wait_ms, bits);
         }
         stage.end(&mut all);
@@ -142,7 +149,12 @@ impl Stage {
 }
 
 /// A box between a LAN and a provider with servers behind; the box and the line towards it.
-fn build(world: &mut World, history: &History, plan: &Plan) -> Result<(NodeId, LinkId), String> {
+fn build(
+    world: &mut World,
+    history: &History,
+    plan: &Plan,
+    towards: Side,
+) -> Result<(NodeId, LinkId), String> {
     let lan = world.host(IpAddr::from([10, 0, 0, 1]));
     let servers: Vec<NodeId> = (0..history.servers.len())
         .map(|n| world.host(IpAddr::from([198, 51, 100, u8::try_from(n).unwrap_or(0) + 1])))
@@ -152,38 +164,54 @@ fn build(world: &mut World, history: &History, plan: &Plan) -> Result<(NodeId, L
     world.connect(lan, inner, &LinkSpec::default(), &LinkSpec::default());
     let queue = Queue { limit: Limit::Bytes(history.queue_bytes), ..Queue::default() };
     let line = |rate| LinkSpec { rate: Some(rate), layers: IP, queue, ..LinkSpec::default() };
-    let up = plan.nodes.first().map_or(Rate::ZERO, |link| link.shares.up.rate);
-    let (_, line) = world.connect(inner, isp, &line(up), &line(history.lines[0]));
+    let other = line(told(plan, towards.other()));
+    let changing = line(history.lines[0]);
+    let line = match towards {
+        Side::Lan => world.connect(inner, isp, &other, &changing).1,
+        Side::Wan => world.connect(inner, isp, &changing, &other).0,
+    };
     for (&node, server) in servers.iter().zip(&history.servers) {
-        let [there, back] = server.way();
+        let [there, back] = server.way(towards);
         world.connect(isp, node, &there, &back);
     }
     for (flow, n) in history.flows.iter().zip(0_u16..) {
         let server = history.servers[flow.server];
         let tcp = TcpSpec::preset("linux-now").unwrap_or_default();
         let far = TcpSpec { stale_echo: server.lies, ..tcp.clone() };
-        let spec = FlowSpec::new(servers[flow.server], lan, Source::Bulk { bytes: None });
-        world.flow(&FlowSpec {
-            to_address: Some(IpAddr::from([10, 0, 0, 1 + flow.host])),
-            to_port: 5_000 + n,
-            start: Instant::ZERO + flow.start,
-            tcp: Box::new([far, tcp]),
-            ..spec
-        });
+        let near = Some(IpAddr::from([10, 0, 0, 1 + flow.host]));
+        let bulk = Source::Bulk { bytes: None };
+        let spec = match towards {
+            Side::Lan => FlowSpec {
+                to_address: near,
+                tcp: Box::new([far, tcp]),
+                ..FlowSpec::new(servers[flow.server], lan, bulk)
+            },
+            Side::Wan => FlowSpec {
+                from_address: near,
+                tcp: Box::new([tcp, far]),
+                ..FlowSpec::new(lan, servers[flow.server], bulk)
+            },
+        };
+        let start = Instant::ZERO + flow.start;
+        world.flow(&FlowSpec { to_port: 5_000 + n, start, ..spec });
     }
     Ok((inner, line))
 }
 
 impl Server {
-    /// From the provider and back to it.
-    fn way(self) -> [LinkSpec; 2] {
+    /// From the provider and back to it; data go towards this side.
+    fn way(self, towards: Side) -> [LinkSpec; 2] {
         let delay = Span::from_ns(self.away.ns() / 2);
         let pauses = self.pauses > Span::ZERO;
         let shape = Shape::Exponential(self.pauses);
         let jitter = pauses.then_some(Jitter { shape, correlation: Chance::percent(90) });
         let plain = Impairments { delay, ..Impairments::default() };
-        let there = LinkSpec { path: plain.clone(), ..LinkSpec::default() };
-        let path = Impairments { jitter, ..plain };
-        [there, LinkSpec { rate: self.behind, path, ..LinkSpec::default() }]
+        let path = Impairments { jitter, ..plain.clone() };
+        let there = LinkSpec { path: plain, ..LinkSpec::default() };
+        let back = LinkSpec { path, ..LinkSpec::default() };
+        match towards {
+            Side::Lan => [there, LinkSpec { rate: self.behind, ..back }],
+            Side::Wan => [LinkSpec { rate: self.behind, ..there }, back],
+        }
     }
 }

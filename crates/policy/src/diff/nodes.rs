@@ -17,7 +17,13 @@ pub(super) fn link(old: &Plan, new: &Plan, changes: &mut Vec<Change>) {
     word(&subject, "overhead", old.overhead.to_string(), new.overhead.to_string(), changes);
     let shaped = |p: &Plan| say::pair(&p.nodes[0].shares.map(|s| s.rate));
     word(&subject, "shaped to", shaped(old), shaped(new), changes);
-    let found = |p: &Plan| if p.finds_down { "auto" } else { "fixed" };
+    let found = |p: &Plan| {
+        let word = |finds| if finds { "auto" } else { "fixed" };
+        match p.finds {
+            Both { down, up: false } => word(down).to_owned(),
+            Both { down, up } => format!("down {}, up {}", word(down), word(up)),
+        }
+    };
     word(&subject, "margin", found(old), found(new), changes);
     let enforce = |p: &Plan| say::enforce(p.nodes[0].enforce);
     word(&subject, "enforce", enforce(old), enforce(new), changes);

@@ -40,6 +40,8 @@ pub struct Sessions {
     pub count: u32,
     /// How many of these places one host may have.
     pub host: u32,
+    /// How many of them are only for hosts that have none.
+    pub first: u32,
     /// What one more gets.
     pub next: Next,
 }

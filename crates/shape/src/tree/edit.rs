@@ -355,6 +355,13 @@ mod tests {
         assert_eq!(touched(|spec| spec.nodes[0].ceil = mbit(50)), is([&[1, 2], &[], &[], &[]]));
         assert_eq!(touched(|spec| spec.nodes[2].parent = LINK), is([&[3], &[], &[], &[0, 1]]));
         assert_eq!(touched(|spec| _ = spec.nodes.remove(2)), is([&[], &[3], &[], &[1]]));
+        let new = |number, is_leaf| {
+            move |spec: &mut Spec| {
+                spec.nodes.push(NodeSpec::new(number, 1, is_leaf));
+            }
+        };
+        assert_eq!(touched(new(5, true)), is([&[5], &[], &[], &[1]]));
+        assert_eq!(touched(new(5, false)), is([&[5], &[], &[], &[1, 5]]));
         let ecn = Care { ecn: true, ..Care::default() };
         let cared = touched(|spec| {
             spec.cares.push(ecn);
@@ -388,5 +395,80 @@ mod tests {
         assert!(Edit::in_steps(&leaves(1), &new, 39).has_steps());
         assert!(!Edit::in_steps(&leaves(1), &new, 40).has_steps());
         assert_eq!(Edit::in_steps(&leaves(1), &new, 1).at_most, 1);
+    }
+
+    #[test]
+    fn parents_are_sorted_from_below_and_putting_it_into_effect_allocates_nothing() {
+        let node = |number, parent, is_leaf| NodeSpec::new(number, parent, is_leaf);
+        let nodes = vec![node(3, LINK, false), node(1, 3, false), node(2, 1, true)];
+        let deep = Spec { nodes, ..spec() };
+        let edit = Edit::between(&Spec::default(), &deep);
+        let parents: Vec<u32> = edit.parents.iter().map(|parent| parent.number).collect();
+        assert_eq!(parents, [1, 3, LINK]);
+        assert!(edit.parked.capacity() >= 3);
+        let edit = Edit::between(&deep, &Spec::default());
+        assert_eq!(edit.removed, [1, 2, 3]);
+        assert!(edit.old.capacity() >= 3 && edit.dying.capacity() >= 3);
+    }
+
+    #[test]
+    fn of_many_children_only_those_with_another_share_have_a_new_place() {
+        let leaf = |number| NodeSpec { weight: 10, ..NodeSpec::new(number, LINK, true) };
+        let old = Spec { nodes: (1..=40).map(leaf).collect(), ..spec() };
+        let mut new = old.clone();
+        new.nodes[7].weight = 5;
+        new.nodes.push(leaf(41));
+        let edit = Edit::in_steps(&old, &new, 16);
+        let of_link = &edit.parents[0];
+        let numbers: Vec<u32> = of_link.shares.iter().map(|(child, ..)| *child).collect();
+        // the new one first
+        assert_eq!(
+            (numbers, of_link.steps.as_ref().map(|steps| steps.new)),
+            (vec![41, 8], Some(1))
+        );
+        assert!(edit.has_steps());
+    }
+
+    #[test]
+    fn a_tree_has_room_for_all_its_numbers_and_for_more_only_where_it_is_needed() {
+        let leaves = |most| {
+            let nodes = (1..=most).map(|number| NodeSpec::new(number, LINK, true)).collect();
+            Spec { nodes, ..spec() }
+        };
+        for most in [1, 7, 64, 1_000, 5_000] {
+            let edit = Edit::between(&Spec::default(), &leaves(most));
+            let tables = edit.tables.expect("there were none");
+            assert!(tables.nodes.capacity() > most as usize, "{most}");
+            assert!(tables.nodes.capacity() < 2 * most as usize + 100, "{most}");
+            // each node may wait for its ceiling, and for its guarantee
+            assert_eq!(edit.timer.capacity(), 2 * tables.nodes.capacity());
+        }
+        assert!(Edit::between(&leaves(1_000), &leaves(1_001)).tables.is_none());
+        assert!(Edit::between(&leaves(1_000), &leaves(2_000)).tables.is_some());
+        assert!(Edit::between(&leaves(2_000), &leaves(1_000)).tables.is_none());
+    }
+
+    #[test]
+    fn a_ceiling_is_needed_where_it_allows_less_than_those_above() {
+        let node = |number, parent, ceil, burst| NodeSpec {
+            ceil: mbit(ceil),
+            burst: Some(Bytes::new(burst)),
+            ..NodeSpec::new(number, parent, false)
+        };
+        let nodes = vec![
+            node(1, LINK, 100, 1),
+            node(2, LINK, 10, 5_000),
+            node(3, 2, 10, 5_000),
+            node(4, 2, 20, 4_000),
+            node(5, 2, 9, 9_000),
+            node(6, 4, 15, 4_000),
+            node(7, 5, 10, 8_000),
+            node(8, 3, 8, 8_000),
+            // the line's
+            node(9, 2, 100, 1_000),
+        ];
+        let needed = ceilings(&Spec { nodes, ..spec() });
+        let needed = needed.into_iter().filter_map(|(number, own)| own.map(|_| number));
+        assert_eq!(needed.collect::<Vec<_>>(), [2, 4, 5, 6, 7, 8]);
     }
 }

@@ -452,3 +452,129 @@ const fn within(v: u64, least: u64, most: u64) -> u64 {
         v
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(weight: u64, per_byte: u64, s: u64) -> Share {
+        Share { s, per_byte, weight, ..Share::default() }
+    }
+
+    /// What is ahead of time, and behind it; also around the end of the circle.
+    const TIMES: [u64; 3] = [5_000, u64::MAX - 100, 1 << 63];
+
+    #[test]
+    fn bytes_ahead_of_time_and_behind_it() {
+        for v in TIMES {
+            assert_eq!(ahead(&share(1, 3, v.wrapping_add(900)), v), 300);
+            assert_eq!(ahead(&share(1, 3, v.wrapping_sub(900)), v), -300);
+            // a share that is of no order yet
+            assert_eq!(ahead(&share(1, 0, v.wrapping_add(7)), v), 7);
+            let later = v.wrapping_add(200);
+            assert_eq!([within(v, later, later.wrapping_add(9)), within(later, v, v)], [later, v]);
+            assert_eq!(within(later, v, later.wrapping_add(9)), later);
+        }
+    }
+
+    #[test]
+    fn what_a_guarantee_took_counts_up_to_two_frames_ahead() {
+        for v in TIMES {
+            let interior = Interior { v, ..Interior::default() };
+            let counts = |ahead: u64, bytes| {
+                let mut share = share(1, 10, v.wrapping_add(10 * ahead));
+                share.flags.set(Flags::IS_DUE | Flags::OWED);
+                let counted = interior.counts(&mut share, bytes);
+                assert!(share.flags.has(Flags::OWED) && !share.flags.has(Flags::IS_DUE));
+                counted
+            };
+            assert_eq!([counts(0, 1_000), counts(2 * FRAME - 1_000, 1_000)], [1_000, 1_000]);
+            assert_eq!([counts(2 * FRAME - 400, 1_000), counts(2 * FRAME, 1_000)], [400, 0]);
+            assert_eq!(counts(2 * FRAME + 1, 1_000), 0);
+            // or one large frame
+            assert_eq!([counts(0, 9_000), counts(1_000, 9_000)], [9_000, 8_000]);
+        }
+    }
+
+    /// Of ten parts four leave.
+    fn left(by: i64) -> Interior {
+        let v = 1 << 40;
+        let mut interior = Interior { v, active_weight: 10, per_byte: 77, ..Interior::default() };
+        interior.leaves(&share(4, 2, v.wrapping_add_signed(2 * by)));
+        interior
+    }
+
+    #[test]
+    fn who_leaves_ahead_of_time_counts_until_the_others_have_had_their_part() {
+        let mut interior = left(300);
+        let gone = |i: &Interior| (i.active_weight, i.gone_weight, i.gone_bytes);
+        assert_eq!((gone(&interior), interior.slot), ((10, 4, 300), 0));
+        interior.leaves(&share(1, 8, interior.v + 8 * 50));
+        assert_eq!(gone(&interior), (10, 5, 350));
+        // of 500 bytes their part is a half
+        interior.are_paid(500);
+        assert_eq!(gone(&interior), (10, 5, 100));
+        interior.are_paid(198);
+        assert_eq!(gone(&interior), (10, 5, 1));
+        interior.are_paid(2);
+        assert_eq!((gone(&interior), interior.per_byte), ((5, 0, 0), 0));
+        // whatever is said to have gone
+        let mut interior = Interior { gone_bytes: u64::MAX, ..left(300) };
+        interior.are_paid(u64::MAX);
+        assert_eq!(gone(&interior), (10, 4, u64::MAX - (1 << 18) * 4 / 10));
+        let mut none = Interior { gone_weight: 1, gone_bytes: 9, ..Interior::default() };
+        none.active_weight = 1;
+        none.are_paid(3);
+        assert_eq!(gone(&none), (1, 1, 6));
+    }
+
+    #[test]
+    fn what_who_leaves_lacked_is_the_others() {
+        let interior = left(-300);
+        assert_eq!((interior.active_weight, interior.gone_weight, interior.slot), (6, 0, 300));
+        assert_eq!(interior.per_byte, 0);
+        assert_eq!(left(0).active_weight, 6);
+    }
+
+    #[test]
+    fn who_comes_back_takes_its_part_back() {
+        let comes_back = |mut interior: Interior, ahead: u64| {
+            // the weight is counted when it wakes
+            interior.active_weight += 4;
+            interior.comes_back(&share(4, 2, interior.v + 2 * ahead));
+            let Interior { active_weight, gone_weight, gone_bytes, slot, .. } = interior;
+            (active_weight, gone_weight, gone_bytes, slot)
+        };
+        assert_eq!(comes_back(left(300), 300), (10, 0, 0, 0));
+        // some time has gone since; of those that have left all were forgotten
+        assert_eq!(comes_back(left(-300), 0), (10, 0, 0, 300));
+        // others have left as well
+        let two = || {
+            let mut interior = left(300);
+            interior.leaves(&share(1, 8, interior.v + 8 * 50));
+            interior
+        };
+        assert_eq!(comes_back(two(), 300), (10, 1, 50, 0));
+        // it has more in advance than is counted: time moves on by that
+        assert_eq!(comes_back(two(), 400), (9, 0, 0, 50));
+    }
+
+    #[test]
+    fn time_goes_by_the_weight_of_those_who_send() {
+        let mut interior = Interior { total_weight: 12, active_weight: 4, ..Interior::default() };
+        (interior.v, interior.slot) = (1_000, 100);
+        interior.move_on();
+        assert_eq!((interior.v, interior.slot), (1_000 + 100 * (3 << UNIT), 0));
+        // below zero: those who are left lack something, and time waits
+        interior.moves_on_by(-30);
+        interior.move_on();
+        assert_eq!(interior.v, 1_000 + 100 * (3 << UNIT));
+        interior.moves_on_by(40);
+        interior.move_on();
+        assert_eq!(interior.v, 1_000 + 110 * (3 << UNIT));
+        let mut least = Interior { total_weight: 0, ..Interior::default() };
+        assert_eq!(least.per_byte(), 1);
+        least = Interior { total_weight: 5, ..Interior::default() };
+        assert_eq!(least.per_byte(), 5 << UNIT);
+    }
+}

@@ -120,3 +120,94 @@ fn kind(per_byte: u64) -> u16 {
     let quarter = if log >= 2 { (per_byte >> (log - 2)) & 3 } else { 0 };
     u16::try_from(u64::from(log) * 4 + quarter).unwrap_or(u16::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn child(rate: u64, weight: u64) -> Child {
+        Child { weight, priority: 2, rate: Rate::from_bps(rate) }
+    }
+
+    fn weights(weights: &[u64], is_large: bool) -> (u64, Vec<(u64, u64)>) {
+        let told: Vec<_> = weights.iter().map(|&weight| child(0, weight)).collect();
+        let (interior, shares) = sorted(&told, Rate::MAX, is_large);
+        let shares = shares.iter().map(|(share, _)| (share.weight, share.per_byte));
+        (interior.scale(), shares.collect())
+    }
+
+    #[test]
+    fn time_per_byte_is_one_over_the_part_that_a_child_has() {
+        assert_eq!(weights(&[1, 3], false), (4, vec![(1, 4 << UNIT), (3, (4 << UNIT) / 3)]));
+        assert_eq!(weights(&[], false), (1, vec![]));
+    }
+
+    #[test]
+    fn great_weights_lose_bits_and_small_ones_count_as_a_least_part() {
+        // a frame's bytes times all weights fit into a word
+        let (total, shares) = weights(&[u64::MAX, u64::MAX, 1], false);
+        assert_eq!(total.ilog2() + 1, 44);
+        assert_eq!(shares[0], (total / 2, 2 << UNIT));
+        assert_eq!(shares[2].0, total >> 26);
+        let most = 1 << TOTAL_BITS;
+        assert_eq!(weights(&[most - 2, 1], false).0, most - 1);
+        assert_eq!(weights(&[most - 1, 1], false).0, most / 2);
+    }
+
+    #[test]
+    fn where_children_are_many_time_is_counted_in_powers_of_16() {
+        let scale = |all: &[u64]| weights(all, true).0;
+        assert_eq!([scale(&[1]), scale(&[1, 1]), scale(&[8, 8])], [1, 16, 16]);
+        assert_eq!([scale(&[8, 9]), scale(&[200, 56]), scale(&[200, 57])], [256, 256, 4096]);
+    }
+
+    #[test]
+    fn four_kinds_per_doubling() {
+        let kinds: Vec<u16> = [4, 5, 6, 7, 8, 9, 10, 11, 12, 15, 16].map(kind).to_vec();
+        assert_eq!(kinds, [8, 9, 10, 11, 12, 12, 13, 13, 14, 15, 16]);
+        assert_eq!([1, 2, 3].map(kind), [0, 4, 4]);
+    }
+
+    /// Whose guarantee has a clock, and when it is due later than it says.
+    fn clocks(told: &[Child], rate: u64) -> Vec<Option<bool>> {
+        let (interior, shares) = sorted(told, Rate::from_bps(rate), false);
+        assert_eq!(interior.has_clocks(), shares.iter().any(|(s, _)| s.flags.has(Flags::OWED)));
+        let clock = |(share, due): &(Share, Due), told: &Child| {
+            assert_eq!(share.flags.has(Flags::CLOCKS), interior.has_clocks());
+            share.flags.has(Flags::OWED).then(|| *due == Due::new(told.rate, true))
+        };
+        shares.iter().zip(told).map(|(share, told)| clock(share, told)).collect()
+    }
+
+    #[test]
+    fn guarantees_have_clocks_where_weights_do_not_keep_them() {
+        assert_eq!(clocks(&[child(0, 1), child(0, 2)], 10), [None, None]);
+        // in proportion, to a thousandth
+        assert_eq!(clocks(&[child(10_000, 1), child(30_030, 3)], 40_000), [None, None]);
+        assert_eq!(clocks(&[child(10_000, 1), child(29_970, 3)], 40_000), [None, None]);
+        let both = Some(true);
+        assert_eq!(clocks(&[child(10_000, 1), child(30_031, 3)], 50_000), [both, both]);
+        // a sibling without one has nothing to do with them
+        assert_eq!(clocks(&[child(5_000, 1), child(0, 1)], 20_000), [both, None]);
+        assert_eq!(clocks(&[child(15_000, 1), child(0, 1)], 20_000), [Some(false), None]);
+    }
+
+    #[test]
+    fn the_highest_guarantees_for_their_weight_are_above_the_level_of_the_others() {
+        let above = |told: &[(u64, u64)], rate| {
+            let told: Vec<_> = told.iter().map(|&(rate, weight)| child(rate, weight)).collect();
+            above_their_weight(&told, Rate::from_bps(rate))
+        };
+        // 500 of 1000 is more than a third, 200 of the rest is less than half
+        assert_eq!(above(&[(200, 1), (500, 1), (0, 1)], 1_000), [false, true, false]);
+        // 300 of 1000 is less than a third, and more than half of what the other leaves
+        assert_eq!(above(&[(500, 1), (300, 1), (0, 1)], 1_000), [true, true, false]);
+        // by weight
+        assert_eq!(above(&[(500, 4), (300, 1), (0, 1)], 1_000), [false, true, false]);
+        // to a thousandth
+        assert_eq!(above(&[(5_005, 1), (0, 1)], 10_000), [false, false]);
+        assert_eq!(above(&[(5_006, 1), (0, 1)], 10_000), [true, false]);
+        // nothing is left
+        assert_eq!(above(&[(9_000, 1), (8_000, 1), (1, 1)], 10_000), [true, true, true]);
+    }
+}

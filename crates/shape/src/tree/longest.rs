@@ -181,4 +181,56 @@ mod tests {
             );
         }
     }
+
+    fn node(frames: u32) -> Node {
+        let mut node = Node::default();
+        (0..frames).for_each(|_| node.chain.count(1));
+        node
+    }
+
+    fn all(frames: &[u32]) -> (Longest, Vec<Node>) {
+        let mut longest = Longest::default();
+        let mut nodes: Vec<Node> = frames.iter().map(|&frames| node(frames)).collect();
+        longest.move_into(&mut vec![Links::default(); nodes.len()]);
+        for (number, node) in (0..).zip(&mut nodes) {
+            longest.grew(number, node);
+        }
+        (longest, nodes)
+    }
+
+    /// Leaves of one ring leave it from the middle, from the end and from the beginning.
+    #[test]
+    fn leaves_come_and_go_in_any_order() {
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let (mut longest, mut nodes) = all(&[9, 9, 9, 1]);
+            for (at, number) in order.into_iter().enumerate() {
+                let found = longest.find(&mut nodes).expect("some are left");
+                assert!(order[at..].contains(&found), "{found} is gone: {order:?}");
+                longest.forget(number, &mut nodes[number as usize]);
+                assert_eq!(nodes[number as usize].ring, 0);
+            }
+            assert_eq!(longest.find(&mut nodes), Some(3), "{order:?}");
+            longest.forget(3, &mut nodes[3]);
+            assert_eq!((longest.find(&mut nodes), longest.used), (None, 0));
+        }
+    }
+
+    #[test]
+    fn a_question_moves_sixteen_down_and_the_next_goes_on() {
+        let (mut longest, mut nodes) = all(&[100; 40]);
+        for (number, node) in nodes.iter_mut().enumerate() {
+            node.chain = self::node(if number == 0 { 90 } else { 2 }).chain;
+        }
+        let moved = |nodes: &[Node]| nodes.iter().filter(|node| node.ring == ring_of(2)).count();
+        // of those that it found, one with two frames has the most
+        assert!(longest.find(&mut nodes).is_some_and(|number| number > 0));
+        assert_eq!(moved(&nodes), MOVES);
+        assert!(longest.find(&mut nodes).is_some_and(|number| number > 0));
+        assert_eq!(moved(&nodes), 2 * MOVES);
+        assert_eq!(longest.find(&mut nodes), Some(0));
+        assert_eq!(longest.find(&mut nodes), Some(0));
+        // one whose ring was too high is the longest all the same if no other has as many
+        nodes[0].chain = self::node(3).chain;
+        assert_eq!(longest.find(&mut nodes), Some(0));
+    }
 }

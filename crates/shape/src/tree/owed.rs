@@ -268,3 +268,176 @@ impl Owed {
             })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A byte in 8 microseconds.
+    const RATE: Rate = Rate::from_bps(1_000_000);
+    const BYTE: u64 = 8_000 * PARTS;
+
+    #[test]
+    fn a_clock_is_due_by_its_rate() {
+        let due = Due::new(RATE, false);
+        assert_eq!((due.time_for(1_000), due.end(), due.grace), (1_000 * BYTE, FRAME * BYTE, 0));
+        let late = Due::new(RATE, true);
+        assert_eq!(late.grace, 2 * 1_536 * BYTE);
+        // a rate of nothing is one of next to nothing
+        assert_eq!(Due::new(Rate::ZERO, false), Due::new(Rate::from_bps(8), false));
+    }
+
+    #[test]
+    fn a_clock_goes_on_to_two_frames_beyond_the_present() {
+        for by_weight in [false, true] {
+            let (time, mut due) = (77_000_000, Due::new(RATE, by_weight));
+            due.begins(time);
+            assert_eq!(due.at, time + due.grace);
+            // the present does not lie before what it has sent
+            due.begins(time - 1);
+            assert_eq!(due.at, time + due.grace);
+            assert_eq!([due.sent(time, 2_000), due.sent(time, 3_072 - 2_000)], [0, 0]);
+            assert_eq!(due.at, time + due.grace + 3_072 * BYTE);
+            // the rest is more than the guarantee
+            assert_eq!(due.sent(time, 700), 700);
+            assert_eq!(due.sent(time + 300 * BYTE, 700), 400);
+            // and one large frame of its own
+            assert_eq!(due.sent(time + 300 * BYTE, 9_000), 3_072);
+            assert_eq!(due.at, time + due.grace + 9_300 * BYTE);
+        }
+    }
+
+    #[test]
+    fn another_guarantee_is_as_many_bytes_ahead_or_late() {
+        let time = 1_000_000_000;
+        for by_weight in [false, true] {
+            let mut before = Due::new(RATE, by_weight);
+            let new = Due::new(Rate::from_bps(2_000_000), true);
+            before.at = time + before.grace + 1_000 * BYTE;
+            assert_eq!(new.after(&before, time).at, time + new.grace + 500 * BYTE);
+            before.at = time + before.grace - 1_000 * BYTE;
+            assert_eq!(new.after(&before, time).at, time + new.grace - 500 * BYTE);
+        }
+    }
+
+    /// Some children, by their clock; those without one have no guarantee.
+    struct World {
+        owed: Owed,
+        nodes: Vec<Node>,
+        dues: Vec<Due>,
+        now: Instant,
+    }
+
+    impl World {
+        fn new(rates: &[u64]) -> World {
+            let mut nodes = vec![Node::default(); rates.len()];
+            for (node, &rate) in nodes.iter_mut().zip(rates) {
+                node.share.flags.set(Flags::ACTIVE | Flags::CLOCKS);
+                if rate > 0 {
+                    node.share.flags.set(Flags::OWED);
+                }
+            }
+            let dues = rates.iter().map(|&rate| Due::new(Rate::from_bps(rate), false)).collect();
+            let mut world = World {
+                owed: Owed::with_capacity(rates.len()),
+                nodes,
+                dues,
+                now: Instant::from_ns(1_000_000_000),
+            };
+            for (number, at) in (0..).zip(0..rates.len()) {
+                let (node, due) = (&mut world.nodes[at], &mut world.dues[at]);
+                world.owed.wake(world.now, number, node, due);
+            }
+            world
+        }
+
+        fn due(&mut self) -> Option<u32> {
+            self.owed.due(self.now, &mut self.nodes, &self.dues)
+        }
+
+        fn sent(&mut self, number: usize, bytes: u64) {
+            self.owed.sent(self.now, &self.nodes[number], &mut self.dues[number], bytes);
+        }
+
+        fn after(&mut self, us: u64) {
+            self.now += weir_units::Span::from_us(us);
+        }
+    }
+
+    #[test]
+    fn who_is_due_goes_by_when_its_frame_should_be_gone() {
+        let mut world = World::new(&[1_000_000, 4_000_000]);
+        assert_eq!(world.due(), Some(1));
+        world.sent(1, 1_000);
+        assert_eq!(world.due(), Some(0));
+        world.sent(0, 1_000);
+        assert_eq!(world.due(), None);
+        // 1000 bytes take 2 ms and 8 ms
+        world.after(1_999);
+        assert_eq!(world.due(), None);
+        world.after(1);
+        assert_eq!(world.due(), Some(1));
+        // one that has nothing to send is not due, and wakes without what it missed
+        world.nodes[1].share.flags.clear(Flags::ACTIVE);
+        assert_eq!(world.due(), None);
+        world.after(6_000);
+        assert_eq!(world.due(), Some(0));
+        world.nodes[1].share.flags.set(Flags::ACTIVE);
+        world.owed.wake(world.now, 1, &mut world.nodes[1], &mut world.dues[1]);
+        assert_eq!(world.dues[1].at, world.owed.time(world.now));
+        assert_eq!(world.due(), Some(1));
+    }
+
+    #[test]
+    fn time_waits_for_one_that_is_two_frames_late() {
+        let mut world = World::new(&[1_000_000]);
+        world.after(8 * 2 * 1_536);
+        assert_eq!((world.due(), world.owed.behind), (Some(0), 0));
+        world.after(5);
+        assert_eq!((world.due(), world.owed.behind), (Some(0), 5_000 * PARTS));
+        world.after(5);
+        assert_eq!((world.due(), world.owed.behind), (Some(0), 10_000 * PARTS));
+        // frames of its node may be larger
+        world.sent(0, 9_000);
+        world.after(8 * (9_000 + 2 * 9_000 - 2 * 1_536));
+        assert_eq!((world.due(), world.owed.behind), (Some(0), 10_000 * PARTS));
+    }
+
+    #[test]
+    fn who_gets_company_lacks_no_more_than_two_frames() {
+        let mut world = World::new(&[1_000_000]);
+        let at = world.dues[0].at;
+        world.after(8 * 2 * 1_536);
+        world.owed.is_joined(world.now, &mut world.dues[0]);
+        assert_eq!(world.dues[0].at, at);
+        world.after(8);
+        world.owed.is_joined(world.now, &mut world.dues[0]);
+        assert_eq!(world.dues[0].at, at + BYTE);
+    }
+
+    #[test]
+    fn a_child_without_a_guarantee_keeps_a_hundredth() {
+        // more than any line carries: it is due all the time
+        let mut world = World::new(&[1_000_000_000_000, 0]);
+        let mut by_clock = 0;
+        for _ in 0..10_000 {
+            world.after(12);
+            if world.due() == Some(0) {
+                world.sent(0, 1_536);
+                by_clock += 1;
+            } else {
+                world.sent(1, 1_536);
+            }
+        }
+        assert!((9_898..=9_902).contains(&by_clock), "{by_clock}");
+        // nor is anything kept for one that has nothing to send
+        world.nodes[1].share.flags.clear(Flags::ACTIVE);
+        world.owed.sleeps(&world.nodes[1]);
+        for _ in 0..1_000 {
+            world.after(12);
+            assert_eq!(world.due(), Some(0));
+            world.sent(0, 1_536);
+        }
+        assert_eq!(world.owed.by_clock, 0);
+    }
+}

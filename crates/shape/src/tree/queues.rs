@@ -52,6 +52,8 @@ pub(crate) struct Queue {
     pub(super) admitted: bool,
     /// Its host counts it as a session, and takes no turns.
     pub(super) counted: bool,
+    /// It takes turns with the hosts that may be inventions.
+    of_new_hosts: bool,
     /// When it may send again, where each has a ceiling.
     pub(super) clock: Clock,
     /// Its host, where hosts take turns or have only so many sessions.

@@ -149,6 +149,17 @@ impl Ring {
         self.new.first().or_else(|| self.old.first())
     }
 
+    /// Those whose turn is next: of those that just began, and of the others.
+    pub(crate) const fn next_ones(&self) -> [Option<u32>; 2] {
+        [self.new.first(), self.old.first()]
+    }
+
+    /// Whose turn comes behind that of this one.
+    pub(crate) fn behind<T: Members>(members: &mut T, id: u32) -> Option<u32> {
+        let behind = members[id].turn().behind;
+        (behind != NONE).then_some(behind)
+    }
+
     /// A member that was nowhere begins to send; in a hurry, before the others that do.
     #[inline]
     pub(crate) fn begin<T: Members>(&mut self, members: &mut T, id: u32, in_a_hurry: bool) {

@@ -18,7 +18,7 @@ const TICK: u32 = 20;
 impl Queues {
     /// Whether a frame of this session may join its queue. It may also while it waits for a place.
     /// What comes from outside before the LAN side has answered shares one queue, which has no
-    /// place, while there is one that is free.
+    /// place, while there is one that is free. The last places are for hosts that have none.
     pub(super) fn may_speak(
         &mut self,
         now: Instant,
@@ -36,16 +36,25 @@ impl Queues {
             self.is_youngest(leaf, id);
             return true;
         }
-        self.end_silent(now, leaf);
-        if !label.is_answered() {
-            return self.crowds[leaf as usize].admitted < told.count;
+        if self.crowds[leaf as usize].waiting.first().is_none() {
+            self.end_silent(now, leaf);
         }
-        let is_waiting = told.next == Next::Wait;
-        let crowd = &mut self.crowds[leaf as usize];
-        let is_free = crowd.admitted < told.count && crowd.waiting.first().is_none();
-        if !(is_free || is_waiting) || !self.takes(leaf, id, told, label) {
+        let left = told.count.saturating_sub(self.crowds[leaf as usize].admitted);
+        if !label.is_answered() {
+            return left > 0;
+        }
+        if left == 0 && told.next != Next::Wait {
             return false;
         }
+        let Some(at) = self.hosts.find(leaf, label.host) else { return false };
+        let has = self.hosts[at].sessions;
+        let is_behind = left <= told.first || self.crowds[leaf as usize].waiting.first().is_some();
+        let is_free = left > 0 && (has == 0 || !is_behind);
+        if has >= told.host.max(1) || !is_free && told.next != Next::Wait {
+            return false;
+        }
+        self.hosts[at].sessions += 1;
+        (self.queues[id].host, self.queues[id].counted) = (at, true);
         if is_free {
             self.admit(leaf, id);
         } else {
@@ -53,18 +62,6 @@ impl Queues {
             self.look_when_silent(now, leaf);
         }
         true
-    }
-
-    /// Counts a session with its host; `false`: the host has as many as it may.
-    fn takes(&mut self, leaf: u32, id: u32, told: Sessions, label: &Label) -> bool {
-        let Some(at) = self.hosts.find(leaf, label.host) else { return false };
-        let host = &mut self.hosts[at];
-        let may = host.sessions < told.host.max(1);
-        if may {
-            host.sessions += 1;
-            (self.queues[id].host, self.queues[id].counted) = (at, true);
-        }
-        may
     }
 
     /// A session is no longer counted with its host.
@@ -91,6 +88,16 @@ impl Queues {
         self.gives_back(id);
         self.queues[id].admitted = false;
         self.crowds[leaf as usize].admitted -= 1;
+    }
+
+    /// A session has left its place before it was silent for long: whoever waits first has it, and
+    /// may send when the timer is looked at next.
+    pub(super) fn gives_place(&mut self, leaf: u32) {
+        if let Some(next) = self.crowds[leaf as usize].waiting.first() {
+            self.go_away(next, Away::Held);
+            self.admit(leaf, next);
+            self.look_at(next, Instant::ZERO);
+        }
     }
 
     fn is_youngest(&mut self, leaf: u32, id: u32) {

@@ -59,6 +59,31 @@ fn a_host_with_a_hundred_connections_has_as_much_as_one_with_one() {
 }
 
 #[test]
+fn hosts_that_are_new_share_one_part_until_they_have_settled() {
+    let mut world = World::new(100_000_000, BY_HOST);
+    world.new_hosts = 1..11;
+    for flow in 0..=10 {
+        world.add(sender(flow, 100 + flow, 1_514, Pace::Keeps(10)));
+    }
+    let of_one_second = |world: &mut World| {
+        world.sent.fill(0);
+        world.run(Span::from_secs(1));
+        world.sent.clone()
+    };
+    let sent = of_one_second(&mut world);
+    let index = jain(&[sent[0], sent[1..].iter().sum()]);
+    assert!(index >= 0.999, "Jain {index} of one and all that are new: {sent:?}");
+    // they always have frames waiting, and have a part each all the same once they have settled
+    world.new_hosts = 1..1;
+    let sent = of_one_second(&mut world);
+    assert!(jain(&sent) >= 0.999, "{sent:?}");
+    // what is left of the others is where it belongs
+    world.new_hosts = 6..11;
+    let sent = of_one_second(&mut world);
+    assert!(jain(&sent) >= 0.999, "whoever sends goes on with its own host: {sent:?}");
+}
+
+#[test]
 fn by_connection_the_host_with_many_has_more() {
     let mut world = World::new(100_000_000, FAIR);
     world.add(sender(0, 1, 1_514, Pace::Keeps(10)));

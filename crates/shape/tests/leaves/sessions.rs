@@ -8,7 +8,7 @@ use crate::world::{Pace, Sender, World};
 
 fn world(max: u64, count: u32, next: NextSession) -> World {
     let max = if max == 0 { Rate::MAX } else { Rate::from_bps(max) };
-    let sessions = Some(Sessions { max, count, host: count, next });
+    let sessions = Some(Sessions { max, count, host: count, first: 0, next });
     // the survey's class of three transfers
     World::new(35_000, Care { queue: Queueing::Fair, sessions, ..Care::default() })
 }
@@ -144,7 +144,7 @@ fn an_answer_changes_no_order() {
 #[test]
 fn a_host_has_only_so_many_places() {
     for next in [NextSession::Reject, NextSession::Wait] {
-        let sessions = Some(Sessions { max: Rate::MAX, count: 4, host: 3, next });
+        let sessions = Some(Sessions { max: Rate::MAX, count: 4, host: 3, first: 0, next });
         let mut world = World::new(40_000, Care { sessions, ..Care::default() });
         let of = |flow, host| Sender { flow, host, size: 496, pace: Pace::Keeps(5) };
         let greedy: Vec<usize> = (0..8).map(|flow| world.add(of(flow, 1))).collect();
@@ -159,5 +159,30 @@ fn a_host_has_only_so_many_places() {
         world.run(Span::from_secs(20));
         let has_some = |of: &&usize| world.sent[**of] > 0;
         assert_eq!(greedy[3..].iter().filter(has_some).count(), 3, "{next:?}");
+    }
+}
+
+/// Two hosts that would have all places leave the last ones to those that have none.
+#[test]
+fn the_last_places_are_for_hosts_that_have_none() {
+    for next in [NextSession::Reject, NextSession::Wait] {
+        let sessions = Some(Sessions { max: Rate::MAX, count: 8, host: 6, first: 2, next });
+        let mut world = World::new(80_000, Care { sessions, ..Care::default() });
+        let of = |flow, host| Sender { flow, host, size: 496, pace: Pace::Keeps(5) };
+        let one: Vec<usize> = (0..8).map(|flow| world.add(of(flow, 1))).collect();
+        world.run(Span::from_secs(5));
+        let other: Vec<usize> = (8..16).map(|flow| world.add(of(flow, 2))).collect();
+        world.run(Span::from_secs(5));
+        let third = world.add(of(16, 3));
+        world.run(Span::from_secs(60));
+        near(world.sent[third], 10_000, 60);
+        let served =
+            |world: &World, all: &[usize]| all.iter().filter(|&&of| world.sent[of] > 0).count();
+        assert_eq!((served(&world, &one), served(&world, &other)), (6, 1), "{next:?}");
+        // what others give back goes to whoever waits, or but for the last ones to whoever asks
+        one.iter().for_each(|&of| world.senders[of].pace = Pace::Silent);
+        world.run(Span::from_secs(30));
+        let more = if next == NextSession::Wait { 6 } else { 5 };
+        assert_eq!(served(&world, &other), more, "{next:?}");
     }
 }

@@ -48,6 +48,8 @@ pub(crate) struct World {
     pub(crate) colour: u8,
     /// Connections from outside that nobody has answered.
     pub(crate) strangers: std::ops::Range<u32>,
+    /// Flows of hosts that have not been sending for a second.
+    pub(crate) new_hosts: std::ops::Range<u32>,
 }
 
 impl World {
@@ -79,6 +81,7 @@ impl World {
             ecn: 0,
             colour: 0,
             strangers: 0..0,
+            new_hosts: 0..0,
         }
     }
 
@@ -98,6 +101,9 @@ impl World {
         label.flow = Flow { index: flow, generation: 0 };
         label.side = if self.strangers.is_empty() { Side::Lan } else { Side::Wan };
         label.kind = label.kind.answered(!self.strangers.contains(&flow));
+        if self.new_hosts.contains(&flow) {
+            label.kind = label.kind.of_new_host();
+        }
         label.traffic_class = self.ecn;
         label
     }

@@ -19,22 +19,24 @@ pub(super) struct Boxed {
     /// When the world will come back at the latest that is queued.
     armed: Instant,
     aged: Instant,
-    pub(super) margin: Option<Margin>,
+    /// By the side that the rate leads to.
+    pub(super) margins: [Option<Margin>; 2],
     followed: Instant,
 }
 
 impl Boxed {
     pub(super) fn new(plan: &Plan, config: Config) -> Result<Boxed, NoRoom> {
         let change = Planner::of(&config).prepare(plan)?;
-        let margin = Margin::of(plan);
-        let config = Config { watch: config.watch || margin.is_some(), ..config };
+        let margins = [Side::Lan, Side::Wan].map(|side| Margin::of(plan, side));
+        let config =
+            Config { watch: config.watch || margins.iter().any(Option::is_some), ..config };
         let pool = Pool::new(2 * config.queue_frames + 64, FRAME_BYTES);
         Ok(Boxed {
             engine: Engine::new(config, pool, change, Instant::ZERO),
             burst: Burst::new(),
             armed: Instant::MAX,
             aged: Instant::ZERO,
-            margin,
+            margins,
             followed: Instant::ZERO,
         })
     }
@@ -43,13 +45,14 @@ impl Boxed {
 impl Boxed {
     /// What a control thread does beside a live link.
     fn follow(&mut self, now: Instant) {
-        if let Some(margin) = &mut self.margin
-            && now.since(self.followed) >= Margin::CADENCE
-        {
+        let finds = self.margins.iter().any(Option::is_some);
+        if finds && now.since(self.followed) >= Margin::CADENCE {
             self.followed = now;
             let mut books = Snapshot::default();
             let _ = self.engine.snapshot(u32::MAX, &mut books);
-            self.engine.limits(now, &[margin.follow(now, &books)]);
+            for margin in self.margins.iter_mut().flatten() {
+                self.engine.limits(now, &[margin.follow(now, &books)]);
+            }
         }
     }
 }

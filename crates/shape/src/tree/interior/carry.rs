@@ -170,3 +170,19 @@ impl Owed {
         self.comes(number, node, due);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_bytes_take_another_time_and_never_half_a_circle() {
+        assert_eq!([scaled(600, 2, 3), scaled(-600, 3, 2), scaled(7, 5, 5)], [400, -900, 7]);
+        assert_eq!(scaled(600, 2, 0), 1_200);
+        let farthest = 1 << 61;
+        assert_eq!(scaled(i64::MAX, u64::MAX, 1), farthest);
+        assert_eq!(scaled(i64::MIN, u64::MAX, 1), -farthest);
+        // what stays as it is may be anything
+        assert_eq!(scaled(i64::MIN, 4, 4), i64::MIN);
+    }
+}

@@ -26,6 +26,9 @@ impl Queues {
         if self.is_of_another(id, number, label) {
             self.settle(id, number);
         }
+        if self.queues[id].of_new_hosts && !label.kind.is_of_new_host() {
+            self.leaves_new_hosts(id, number, label);
+        }
         if let Some(sessions) = care.sessions
             && !self.may_speak(now, number, id, sessions, label)
         {
@@ -109,7 +112,7 @@ impl Queues {
         if is_apart && flow < self.strays {
             return flow;
         }
-        let id = self.strays + label.host % STRAYS;
+        let id = self.strays + label.turns_with() % STRAYS;
         let is_free = self.queues[id].chain.is_empty() || !self.is_of_another(id, number, label);
         if kept.by_host && is_free { id } else { self.flows + number }
     }
@@ -120,7 +123,7 @@ impl Queues {
     pub(super) fn is_of_another(&self, id: u32, number: u32, label: &Label) -> bool {
         let queue = &self.queues[id];
         let is_stray = (self.strays..self.flows).contains(&id);
-        let is_of = |host| host == NONE || self.hosts.is(host, label.host);
+        let is_of = |host| host == NONE || self.hosts.is(host, label.turns_with());
         queue.leaf != number || is_stray && !is_of(queue.turns_of())
     }
 
@@ -149,7 +152,7 @@ impl Queues {
             return true;
         }
         // frames of no known connection that wait in the leaf's own queue are no host's
-        let address = if id < self.flows { label.host } else { 0 };
+        let address = if id < self.flows { label.turns_with() } else { 0 };
         let Some(host) = self.hosts.find(number, address) else { return false };
         crowd.by_host = true;
         match self.hosts[host].turn().place {
@@ -159,8 +162,36 @@ impl Queues {
             _ => {}
         }
         self.hosts[host].ring.begin(&mut self.queues, id, in_a_hurry);
-        self.queues[id].host = host;
+        let queue = &mut self.queues[id];
+        queue.host = host;
+        queue.of_new_hosts = id < self.strays && label.kind.is_of_new_host();
         true
+    }
+
+    /// The host of a queue that took turns with the new ones has turns of its own from now on. The
+    /// queue keeps its frames and goes behind the others of its host; one without begins anew.
+    #[inline(never)]
+    fn leaves_new_hosts(&mut self, id: u32, number: u32, label: &Label) {
+        let (old, bytes) = (self.queues[id].turns_of(), self.queues[id].chain.bytes());
+        if old == NONE || self.hosts.is(old, label.host) {
+            self.queues[id].of_new_hosts = false;
+            return;
+        }
+        if bytes == 0 {
+            self.detach(id);
+            return;
+        }
+        let Some(host) = self.hosts.find(number, label.host) else { return };
+        self.hosts.notice(old, &mut self.crowds[number as usize], (id, 0), -i64::from(bytes));
+        self.detach(id);
+        let crowd = &mut self.crowds[number as usize];
+        if self.hosts[host].turn().place == Place::Off {
+            crowd.ring.begin(&mut self.hosts, host, false);
+        }
+        self.hosts[host].ring.resume(&mut self.queues, id);
+        self.hosts.notice(host, crowd, (id, bytes), i64::from(bytes));
+        let queue = &mut self.queues[id];
+        (queue.host, queue.of_new_hosts) = (host, false);
     }
 
     /// A queue that fell silent is to send again.

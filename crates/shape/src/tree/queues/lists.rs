@@ -21,6 +21,7 @@ impl Queues {
         let Queue { leaf, admitted, .. } = self.queues[id];
         if admitted {
             self.end_session(leaf, id);
+            self.gives_place(leaf);
         }
         self.gives_back(id);
     }

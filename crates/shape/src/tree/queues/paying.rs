@@ -6,9 +6,15 @@ use weir_units::Instant;
 
 use super::{Kept, Queues};
 use crate::tree::node::{NONE, Node};
+use crate::tree::ring::Ring;
 
 /// Members that are looked at for one that has frames.
 const LOOKS: usize = 32;
+
+/// Members of either kind that are looked at for a fatter one where the fattest that is known has
+/// less than a part of so many of what waits in its leaf.
+const OTHERS: usize = 8;
+const PARTS: u32 = 32;
 
 /// The member with the most bytes, as far as was noticed, and how many it has. Each is noticed when
 /// a frame of it comes and when it has its turn.
@@ -50,7 +56,7 @@ impl Queues {
         id: u32,
         kept: &Kept,
     ) -> Option<u32> {
-        let from = self.pays(number, kept, Some(id)).unwrap_or(id);
+        let from = self.pays(number, kept, node.chain.bytes(), Some(id)).unwrap_or(id);
         kept.care.aqm.overflow(&mut self.queues[from].aqm, now);
         if !kept.by_flow {
             return None;
@@ -73,13 +79,13 @@ impl Queues {
             return self.store.pop(&mut node.chain).map(|(at, _)| at);
         }
         let kept = cares.get(usize::from(node.care))?;
-        let id = self.pays(number, kept, None)?;
+        let id = self.pays(number, kept, node.chain.bytes(), None)?;
         self.pop_queue(now, node, id, &kept.care)
     }
 
-    /// The queue of a leaf that pays: the fattest of the fattest host. One more frame is to come
-    /// to `joins`, so that this pays if no other has more.
-    fn pays(&mut self, number: u32, kept: &Kept, joins: Option<u32>) -> Option<u32> {
+    /// The queue of a leaf that pays, in which so many bytes wait: the fattest of the fattest host.
+    /// One more frame is to come to `joins`, so that this pays if no other has more.
+    fn pays(&mut self, number: u32, kept: &Kept, waiting: u32, joins: Option<u32>) -> Option<u32> {
         if !kept.by_flow {
             return Some(self.flows + number);
         }
@@ -91,6 +97,7 @@ impl Queues {
             return fattest.or(joins).or_else(|| self.anyone(number, NONE));
         }
         let own = joins.map_or(NONE, |id| self.queues[id].host);
+        self.look_for_fatter(number, waiting);
         let host = self.fattest_host(number, own)?;
         let fattest = self.hosts[host].fattest.id().filter(|&id| {
             let queue = &self.queues[id];
@@ -112,6 +119,24 @@ impl Queues {
                 let own = (own != NONE).then(|| self.hosts[own].fattest.id()).flatten();
                 own.filter(|&id| self.bytes_in(id, number) > 0)
             }),
+        }
+    }
+
+    /// When the host that had the most has sent or paid, whoever is next was not noticed perhaps:
+    /// where it cannot be the fattest, those whose turns are next are looked at.
+    fn look_for_fatter(&mut self, number: u32, waiting: u32) {
+        let crowd = &mut self.crowds[number as usize];
+        let known = crowd.fattest.id().map_or(0, |host| self.hosts.bytes_in(host, number));
+        if known > waiting / PARTS {
+            return;
+        }
+        for first in crowd.ring.next_ones() {
+            let mut next = first;
+            for _ in 0..OTHERS {
+                let Some(host) = next else { break };
+                crowd.fattest.notice(host, self.hosts[host].bytes);
+                next = Ring::behind(&mut self.hosts, host);
+            }
         }
     }
 

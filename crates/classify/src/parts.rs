@@ -1,0 +1,56 @@
+//! How many places of a table each host of the LAN has, so that no host, and no stranger, can have
+//! so many that there are none for others.
+//!
+//! Hosts are told apart by a seeded hash, so that two of them may be taken for one, but nobody can
+//! see to it.
+
+use weir_units::limits::FLOW_HOSTS_MIN;
+
+const CELLS: u16 = 1 << 14;
+
+/// What stands for a host where its places are counted.
+pub(crate) type Cell = u16;
+
+/// Places of each host.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    held: Box<[u32]>,
+    /// Hosts that hold a place.
+    hosts: u32,
+    places: u64,
+}
+
+impl Parts {
+    pub(crate) fn of(places: usize) -> Parts {
+        Parts { held: vec![0; CELLS.into()].into(), hosts: 0, places: places as u64 }
+    }
+
+    pub(crate) fn cell(host: u32) -> Cell {
+        let [.., high, low] = host.to_be_bytes();
+        u16::from_be_bytes([high, low]) % CELLS
+    }
+
+    pub(crate) fn join(&mut self, cell: Cell) {
+        let held = &mut self.held[usize::from(cell)];
+        self.hosts += u32::from(*held == 0);
+        *held += 1;
+    }
+
+    pub(crate) fn leave(&mut self, cell: Cell) {
+        let held = &mut self.held[usize::from(cell)];
+        *held -= 1;
+        self.hosts -= u32::from(*held == 0);
+    }
+
+    pub(crate) fn held(&self, cell: Cell) -> u32 {
+        self.held[usize::from(cell)]
+    }
+
+    /// Whether a host that has so many places has more than its part: half of what each would have
+    /// if all had as many. Those that have no more than that hold half of the table at most, so
+    /// that in a full one every other place is of a host that has more, however many hosts there
+    /// are and however unlike they are.
+    pub(crate) fn exceeds(&self, held: u32) -> bool {
+        u64::from(held) * u64::from(self.hosts).max(FLOW_HOSTS_MIN) * 2 > self.places
+    }
+}

@@ -1,0 +1,211 @@
+//! What is told of data from the LAN side by looking on: how many bytes have arrived at the WAN
+//! side, as that acknowledges them, and how long their way takes.
+
+use proptest::prelude::*;
+use weir_engine::{Config, Engine, Planner, RoundTrip, Snapshot};
+use weir_packet::{Build, Burst, Pool, Side, tcp};
+use weir_policy::{Source, read};
+use weir_units::{Instant, Span};
+
+/// One connection through an engine.
+struct Wire {
+    engine: Engine,
+    now: Instant,
+}
+
+impl Wire {
+    fn new() -> Wire {
+        let text = "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"1gbit\"\nup = \"1gbit\"\n\
+                    margin = \"100%\"\n[class.\"/all\"]\nmatch = \"tcp\"\n";
+        let reading = read(Source::new("p", text), &mut |_| Err(String::new())).expect("is text");
+        let config = Config { flows: 64, watch: true, ..Config::default() };
+        let first = Planner::of(&config).prepare(&reading.plans[0]).expect("fits");
+        let engine = Engine::new(config, Pool::new(256, 2_048), first, Instant::ZERO);
+        Wire { engine, now: Instant::from_ns(5_000_000_000) }
+    }
+
+    fn pass(&mut self, side: Side, build: &Build) {
+        let frame = self.engine.pool_mut().fill(&build.to_vec()).expect("has room");
+        let mut burst = Burst::new();
+        burst.push(frame).expect("has room");
+        self.engine.receive(self.now, side, &mut burst);
+        self.leave(side.other());
+    }
+
+    fn leave(&mut self, side: Side) {
+        let mut out = Burst::new();
+        self.engine.transmit(self.now, side, &mut out);
+        while let Some(frame) = out.pop() {
+            self.engine.pool_mut().give(frame);
+        }
+    }
+
+    fn data(&mut self, seq: u32, bytes: usize) {
+        let build = Build::tcp(([10, 0, 0, 1], 4_000).into(), ([192, 0, 2, 1], 80).into());
+        self.pass(Side::Lan, &build.tcp_flags(tcp::ACK).tcp_seq(seq).payload_len(bytes));
+    }
+
+    /// The WAN side acknowledges, with a selective block perhaps.
+    fn ack(&mut self, ack: u32, block: Option<(u32, u32)>) {
+        let build = Build::tcp(([192, 0, 2, 1], 80).into(), ([10, 0, 0, 1], 4_000).into());
+        let mut build = build.tcp_flags(tcp::ACK).tcp_seq(1).tcp_ack(ack);
+        if let Some((from, to)) = block {
+            let stamps = [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 1];
+            let block = [from.to_be_bytes(), to.to_be_bytes()].concat();
+            build = build.tcp_options(&[&stamps[..], &[1, 1, 5, 10], &block].concat());
+        }
+        self.pass(Side::Wan, &build);
+    }
+
+    fn arrived(&self) -> u64 {
+        let mut snapshot = Snapshot::default();
+        let _ = self.engine.snapshot(0, &mut snapshot);
+        snapshot.uploads.arrived
+    }
+
+    fn way(&mut self) -> RoundTrip {
+        self.now += Span::from_ms(60);
+        self.engine.age(self.now);
+        let mut snapshot = Snapshot::default();
+        let _ = self.engine.snapshot(0, &mut snapshot);
+        snapshot.round_trips.data
+    }
+}
+
+#[test]
+fn what_is_acknowledged_has_arrived_once() {
+    for first in [1_000_u32, u32::MAX - 1_200] {
+        let at = |n: u32| first.wrapping_add(n * 500);
+        let mut wire = Wire::new();
+        (0..6).for_each(|n| wire.data(at(n), 500));
+        wire.ack(at(0), None);
+        wire.ack(at(2), None);
+        wire.ack(at(2), None);
+        assert_eq!(wire.arrived(), 1_000, "from {first}");
+        // the third is lost
+        wire.ack(at(2), Some((at(3), at(4))));
+        wire.ack(at(2), Some((at(3), at(5))));
+        assert_eq!(wire.arrived(), 2_000, "from {first}");
+        wire.ack(at(6), None);
+        assert_eq!(wire.arrived(), 3_000, "from {first}");
+    }
+}
+
+#[test]
+fn what_was_never_sent_has_not_arrived() {
+    let mut wire = Wire::new();
+    wire.data(1_000, 500);
+    wire.ack(1_000, None);
+    wire.ack(90_000, None);
+    wire.ack(1_000, Some((1_200, 800_000)));
+    wire.ack(1_000, Some((1_400, 1_200)));
+    assert_eq!(wire.arrived(), 0);
+    wire.ack(1_500, None);
+    assert_eq!(wire.arrived(), 500);
+}
+
+#[test]
+fn data_that_leave_are_counted_without_headers() {
+    let mut wire = Wire::new();
+    let build = Build::tcp(([10, 0, 0, 1], 4_000).into(), ([192, 0, 2, 1], 80).into());
+    let build = build.tcp_options(&[1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 1]).tcp_flags(tcp::ACK);
+    wire.pass(Side::Lan, &build.tcp_seq(1_000).payload_len(700));
+    let udp = Build::udp(([10, 0, 0, 1], 4_000).into(), ([192, 0, 2, 1], 80).into());
+    wire.pass(Side::Lan, &udp.payload_len(900));
+    let mut snapshot = Snapshot::default();
+    let _ = wire.engine.snapshot(0, &mut snapshot);
+    assert_eq!(snapshot.uploads.left, 700);
+}
+
+/// Pairs of segments are acknowledged together, after 20 ms and the time in a queue.
+fn pairs(wire: &mut Wire, from: u32, queue_ms: impl Fn(u32) -> u64) {
+    for n in 0..20 {
+        let at = from + n * 1_000;
+        wire.data(at, 500);
+        wire.now += Span::from_ms(6);
+        wire.data(at + 500, 500);
+        wire.now += Span::from_ms(20 + queue_ms(n));
+        wire.ack(at + 1_000, None);
+        wire.engine.age(wire.now);
+    }
+}
+
+#[test]
+fn ways_are_timed_from_the_segment_that_is_answered() {
+    let mut wire = Wire::new();
+    pairs(&mut wire, 1_000, |_| 0);
+    let way = wire.way();
+    assert_eq!((way.raised, way.sank), (Span::ZERO, Span::ZERO), "{way:?}");
+    assert!(way.compared > 0, "{way:?}");
+    pairs(&mut wire, 21_000, |n| u64::from(n.min(15)) * 2);
+    let way = wire.way();
+    assert_eq!(way.raised, Span::from_ms(30), "{way:?}");
+}
+
+#[test]
+fn an_answer_that_was_put_off_says_nothing() {
+    let mut wire = Wire::new();
+    pairs(&mut wire, 1_000, |_| 0);
+    let before = wire.way();
+    for n in 0..10 {
+        // one alone is acknowledged late
+        wire.data(50_000 + n * 500, 500);
+        for _ in 0..4 {
+            wire.now += Span::from_ms(15);
+            wire.engine.age(wire.now);
+        }
+        wire.ack(50_500 + n * 500, None);
+        wire.engine.age(wire.now);
+    }
+    assert_eq!(wire.way(), before);
+}
+
+#[test]
+fn who_is_not_answered_is_heard_before_the_answer() {
+    let mut wire = Wire::new();
+    pairs(&mut wire, 1_000, |_| 0);
+    wire.data(50_000, 500);
+    wire.now += Span::from_ms(1);
+    wire.data(50_500, 500);
+    let (mut longest, begun) = (Span::ZERO, wire.now);
+    while wire.now.since(begun) < Span::from_ms(400) {
+        longest = wire.way().raised;
+    }
+    assert!(longest >= Span::from_ms(320), "{longest:?}");
+}
+
+proptest! {
+    /// Whatever is lost and sent again, in the end all bytes have arrived, each once.
+    #[test]
+    fn all_bytes_arrive_once(
+        first in any::<u32>(),
+        lost in proptest::collection::vec(proptest::bool::weighted(0.2), 60),
+    ) {
+        let mut wire = Wire::new();
+        let at = |n: usize| first.wrapping_add(u32::try_from(n * 500).expect("is small"));
+        wire.data(at(0), 500);
+        wire.ack(at(0), None);
+        let mut has = [false; 60];
+        let mut came = 0;
+        for (n, &is_lost) in lost.iter().enumerate() {
+            wire.data(at(n), 500);
+            if !is_lost {
+                has[n] = true;
+                let all = has.iter().take_while(|has| **has).count();
+                let from = n - has[..n].iter().rev().take_while(|has| **has).count();
+                wire.ack(at(all), (from > all).then(|| (at(from), at(n + 1))));
+                came += 500;
+                prop_assert!(wire.arrived() <= came, "{} of {came}", wire.arrived());
+            }
+        }
+        for n in 0..60 {
+            if !has[n] {
+                wire.data(at(n), 500);
+                has[n] = true;
+                let all = has.iter().take_while(|has| **has).count();
+                wire.ack(at(all), None);
+            }
+        }
+        prop_assert_eq!(wire.arrived(), 30_000);
+    }
+}
