@@ -75,7 +75,7 @@ pub(crate) fn run(run: &mut Run, middle: Middle) -> Result<bool, String> {
         }
     }
     drop(joined);
-    Ok(table.print(&mut run.out))
+    Ok(run.conclude(&table))
 }
 
 impl Load {

@@ -104,7 +104,7 @@ pub(crate) fn run(run: &mut Run, middle: Middle) -> Result<bool, String> {
     for why in [&edited, &toggled].into_iter().filter_map(|phase| phase.refused.as_ref()) {
         run.out.line(&format!("an edit was refused: {why}"));
     }
-    Ok(table.print(&mut run.out))
+    Ok(run.conclude(&table))
 }
 
 fn phase(

@@ -24,7 +24,7 @@ use super::middle::{Joined, Middle, Start};
 use super::shell::Shell;
 use super::verdict::{Table, Verdict, ms};
 use super::world::{Sketch, World};
-use crate::out::{Out, say};
+use crate::out::say;
 
 /// The longest silence of a ping.
 pub(crate) const CUT: Span = Span::from_ms(100);
@@ -135,13 +135,7 @@ pub(crate) fn run(run: &mut Run, middle: Middle) -> Result<bool, String> {
         }
     }
     run.out.line(&format!("a bad evening of {}", middle.name()));
-    Ok(print(&mut run.out, &evening.table))
-}
-
-fn print(out: &mut Out, table: &Table) -> bool {
-    let held = table.print(out);
-    out.flush();
-    held
+    Ok(run.conclude(&evening.table))
 }
 
 impl Evening {

@@ -115,7 +115,7 @@ pub(crate) fn run(run: &mut Run, middle: Middle) -> Result<bool, String> {
         run.out.line(&format!("weir has ended; it said:\n{}", joined.said()));
     }
     drop(joined);
-    Ok(table.print(&mut run.out))
+    Ok(run.conclude(&table))
 }
 
 /// Does it, and tells from when on a silence counts (if not from before the blow), and what else

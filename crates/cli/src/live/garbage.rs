@@ -83,7 +83,7 @@ pub(crate) fn run(run: &mut Run, middle: Middle) -> Result<bool, String> {
     let p99 = echoes.delays.at_most(990).unwrap_or(Span::ZERO);
     row("pings: 99 % within, ms", ms(p99), "", Verdict::Seen);
     row("late, ms p99/max", lateness(&late), "", Verdict::Seen);
-    let held = table.print(&mut run.out);
+    let held = run.conclude(&table);
     if !alive {
         run.out.line(&format!("the daemon's last words:\n{said}"));
     }

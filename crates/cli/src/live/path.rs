@@ -64,5 +64,5 @@ pub(crate) fn run(run: &mut Run, middle: Middle) -> Result<bool, String> {
         row("books", said.len() as u64, exact, "those that balance".to_owned());
     }
     run.out.line(&format!("the machine was late by {} ms (p99/max)", lateness(&late)));
-    Ok(table.print(&mut run.out))
+    Ok(run.conclude(&table))
 }

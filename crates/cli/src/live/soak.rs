@@ -141,7 +141,7 @@ pub(crate) fn run(run: &mut Run, middle: Middle) -> Result<bool, String> {
     if !alive {
         run.out.line(&format!("weir has ended; it said:\n{said}"));
     }
-    Ok(table.print(&mut run.out))
+    Ok(run.conclude(&table))
 }
 
 /// What the books say when nobody has sent for a while.

@@ -131,7 +131,7 @@ pub(crate) fn run(run: &mut Run, middle: Middle) -> Result<bool, String> {
     // the standard key calls of TCP MD5 do not do for it; what weir does is in the script
     run.out.line("TCP-AO: skipped, needs a kernel with CONFIG_TCP_AO; see signed-ao.txt");
     drop(joined);
-    Ok(table.print(&mut run.out))
+    Ok(run.conclude(&table))
 }
 
 impl Case {

@@ -55,8 +55,8 @@ impl Table {
         self.verdicts.push(verdict);
     }
 
-    /// Prints it and tells whether no bar was missed.
-    pub(crate) fn print(&self, out: &mut Out) -> bool {
+    /// Prints it and tells the rows that missed their bar.
+    pub(crate) fn print(&self, out: &mut Out) -> Vec<Vec<String>> {
         self.grid.lines().iter().for_each(|line| out.line(line));
         let void = self.verdicts.iter().filter(|v| **v == Verdict::Void).count();
         if void > 0 {
@@ -64,7 +64,10 @@ impl Table {
         }
         out.line("");
         out.flush();
-        !self.verdicts.contains(&Verdict::Failed)
+        let rows = self.grid.rows.iter().zip(&self.verdicts);
+        rows.filter(|(_, verdict)| **verdict == Verdict::Failed)
+            .map(|(row, _)| row.clone())
+            .collect()
     }
 }
 
