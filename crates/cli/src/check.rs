@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use weir_policy::plan::{Kind, Target};
-use weir_policy::{Plan, Reading};
+use weir_policy::{Enforce, Plan, Reading};
 
 use crate::out::{Out, problem};
 use crate::{files, problems};
@@ -25,6 +25,11 @@ pub(crate) fn run(file: &Path, quiet: bool, verbose: bool) -> ExitCode {
         let mut out = Out::new();
         for plan in &reading.plans {
             out.line(&summary(&reading, plan));
+            if verbose && plan.nodes[0].enforce == Enforce::Auto {
+                let rate = plan.nodes[0].shares.down.rate.max(plan.nodes[0].shares.up.rate);
+                let why = weir_engine::why_queues(rate, u64::from(crate::run::QUEUE));
+                out.line(&format!("link {}: enforce = \"auto\" takes queues: {why}", plan.name));
+            }
         }
         out.line(
             "a frame goes to the first class that matches it; children are asked before parents",

@@ -53,6 +53,9 @@ use weir_units::Rate;
 
 pub(crate) use clock::date;
 
+/// Frames that wait for each port at most, unless it is said.
+pub(crate) const QUEUE: u32 = 4_096;
+
 #[derive(clap::Args, Clone, Debug)]
 #[command(override_usage = "weir run --config FILE [--link NAME] [OPTIONS]\n       \
                             weir run --lan PORT --wan PORT --down RATE --up RATE [OPTIONS]")]
@@ -102,7 +105,7 @@ pub(crate) struct Args {
     #[arg(long)]
     polite: bool,
     /// Frames that wait for each port at most
-    #[arg(long, default_value_t = 4_096, value_parser = crate::bench::within(64..=65_536))]
+    #[arg(long, default_value_t = QUEUE, value_parser = crate::bench::within(64..=65_536))]
     queue: u32,
     /// Where the history of the policy is kept
     #[arg(long, value_name = "FOLDER", default_value = history::STATE)]

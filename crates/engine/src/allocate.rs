@@ -69,6 +69,32 @@ fn law(node: &Node) -> Option<Law> {
     }
 }
 
+/// Why `enforce = "auto"` takes queues, in figures: how long frames can wait in the memory that a
+/// port has for so many, and what a flow may have ahead where there are none.
+#[must_use]
+pub fn why_queues(rate: Rate, frames: u64) -> String {
+    const FULL: u64 = 1_538;
+    let ms = |ns: u64| ns / 1_000_000;
+    let held = u64::try_from(
+        u128::from(frames * FULL * 8) * 1_000_000_000 / u128::from(rate.bps().max(1)),
+    );
+    let held = held.unwrap_or(u64::MAX);
+    // CUBIC falls to 0.7 of its window, and needs 3/7 of a round trip to fill its part then
+    let cubic = share::AHEAD / 3 * 7;
+    let mut text = format!(
+        "{frames} frames hold {} ms of {rate}; without queues a flow may have {} ms of its part \
+         ahead, which fills the part of a CUBIC download from up to {} ms away",
+        ms(held),
+        ms(share::AHEAD),
+        ms(cubic),
+    );
+    if held < share::AHEAD {
+        text += ": these are too few for queues, so give more (--queue of weir run) or say \
+                 enforce = \"weir\"";
+    }
+    text
+}
+
 /// For each node the top of the branch that it is in and that is enforced as a whole: all below
 /// share one queue.
 pub(crate) fn tops(plan: &Plan) -> Vec<Option<NodeId>> {
@@ -200,5 +226,22 @@ fn weigh(nodes: &mut [share::Node], weights: &[u64]) {
         let fits = u64::from(limits::SHARE_WEIGHT).min(u64::from(u32::MAX) / siblings.max(1));
         let shift = (0..64).find(|&shift| largest >> shift <= fits).unwrap_or(63);
         node.weight = u32::try_from(weight >> shift).unwrap_or(u32::MAX).max(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_that_are_too_short_are_named_with_their_cure() {
+        let why = |mbit: u64, frames| why_queues(Rate::from_bps(mbit * 1_000_000), frames);
+        let known = "4096 frames hold 50 ms of 1gbit; without queues a flow may have 33 ms of its \
+                     part ahead, which fills the part of a CUBIC download from up to 77 ms away";
+        assert_eq!(why(1_000, 4_096), known);
+        assert!(why(10_000, 4_096).contains("hold 5 ms of 10gbit"));
+        assert!(why(10_000, 4_096).ends_with("or say enforce = \"weir\""));
+        assert!(!why(10_000, 65_536).contains("too few"));
+        assert!(why(0, 1).contains("frames hold"));
     }
 }

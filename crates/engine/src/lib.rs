@@ -18,6 +18,7 @@ mod treatments;
 mod turn;
 mod watch;
 
+pub use allocate::why_queues;
 pub use change::{Change, Layout};
 pub use engine::{Config, Demand, Engine, LINK, LeafBooks, Snapshot};
 pub use explain::Trace;

@@ -73,9 +73,20 @@ struct Leaf {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limit {
     pub(crate) share: u64,
-    /// A real queue is too long.
-    pub(crate) is_long: bool,
+    pub(crate) room: Room,
     pub(crate) can_mark: bool,
+}
+
+/// How much of its room a flow has, by the real queue behind. Flows that are all held to a few
+/// frames as soon as it is long do not share a link well: CUBIC loses in each burst of BBR, which
+/// does not care. So part of it goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Room {
+    All,
+    /// The queue is long.
+    Quarter,
+    /// It is too long: a few frames.
+    Least,
 }
 
 /// What becomes of a frame.
@@ -97,6 +108,8 @@ const DEPTH: u64 = 50_000_000;
 const FOLLOWS: u32 = 26;
 /// A flow may fill so many times what is free.
 const FREE: u64 = 2;
+/// So one that is alone in its leaf may have what its share serves in this time, in ns.
+pub const AHEAD: u64 = DEPTH * FREE / (FREE + 1);
 /// Frames that a flow may have in its phantom queue whatever the others have.
 const LEAST: u64 = 2;
 /// All phantom queues of a leaf hold no more than this: 2 GiB.
@@ -333,11 +346,14 @@ impl Flows {
         let flow = &mut self.places[at];
         let weight = weight(flow.among);
         let waits = amount(flow.finish - leaf.virtual_time, flow.among);
-        let room = if limit.is_long {
-            LEAST * LONGEST
-        } else {
-            ((free * weight) >> 16).max(LEAST * LONGEST)
+        let part = (free * weight) >> 16;
+        let room = match limit.room {
+            Room::All => part,
+            Room::Quarter => (part / 4).max(part.min(SHALLOW)),
+            // the flows of a leaf together what it is served in less than a millisecond
+            Room::Least => (leaf.depth >> 6) * weight / leaf.weight.max(1),
         };
+        let room = room.max(LEAST * LONGEST);
         let admission = if waits + len <= room {
             Admission::Pass
         } else if limit.can_mark && waits + len <= 2 * room {
@@ -348,6 +364,19 @@ impl Flows {
         flow.finish = flow.finish.saturating_add((len << 16) / weight);
         leaf.backlog += len;
         admission
+    }
+}
+
+impl Room {
+    /// Behind a queue in which so much waits, of which so much is long.
+    pub(crate) fn behind(waiting: u64, long: u64) -> Room {
+        if waiting <= long.saturating_add(long / 4 * 3) {
+            Room::All
+        } else if waiting <= long.saturating_mul(2) {
+            Room::Quarter
+        } else {
+            Room::Least
+        }
     }
 }
 
@@ -397,7 +426,7 @@ mod tests {
     fn pass(share: u64, flows: &[(u32, Option<u32>, u64)]) -> Vec<u64> {
         let mut table = Flows::new(1);
         let share = crate::scale::units(weir_units::Rate::from_bps(share * 1_000_000));
-        let limit = Limit { share, is_long: false, can_mark: false };
+        let limit = Limit { share, room: Room::All, can_mark: false };
         let mut next: Vec<u64> = (0..flows.len() as u64).map(|at| at * 7_919).collect();
         let mut passed = vec![0; flows.len()];
         loop {
@@ -452,7 +481,8 @@ mod tests {
                 _ => now.saturating_add(u64::from(mix % 1_000)),
             };
             let share = if mix % 97 == 0 { u64::MAX } else { u64::from(mix) << (at % 12) };
-            let limit = Limit { share, is_long: mix % 5 == 0, can_mark: mix % 3 == 0 };
+            let room = [Room::All, Room::Quarter, Room::Least][usize::try_from(at % 3).unwrap()];
+            let limit = Limit { share, room, can_mark: mix % 3 == 0 };
             let host = (mix % 2 == 0).then_some(mix % 50);
             let who = Who { flow: mix % 40_000, host };
             table.admit(now, mix % 4, who, mix % 65_536, limit);

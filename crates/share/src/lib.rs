@@ -21,7 +21,7 @@ mod weir;
 pub use ahab::Ahab;
 pub use allocator::{Allocator, Law};
 pub use fate::Fate;
-pub use flows::{Flows, Who};
+pub use flows::{AHEAD, Flows, Who};
 pub use hcsfq::Hcsfq;
 pub use hsdba::Hsdba;
 pub use published::{Core, Published, Settling};

@@ -19,7 +19,7 @@ mod sweep;
 use weir_units::{Bytes, Instant, Rate, Span, limits};
 
 use crate::fate::Fate;
-use crate::flows::{Admission, Flows, Limit, Who};
+use crate::flows::{Admission, Flows, Limit, Room, Who};
 use crate::scale::{CREDIT, LONGEST, Packed, rate, units};
 use crate::tree::{Layout, Node, Place, Places, Unfit, number};
 use child::{Child, Flags, Sums};
@@ -207,8 +207,8 @@ impl Weir {
             Err(by) => return Fate::Drop { by },
         };
         let len = len.clamp(1, LONGEST);
-        let is_long = way.is_full || self.queue > self.gate.long.saturating_mul(2);
-        let limit = Limit { share: way.share, is_long, can_mark: behind.can_mark };
+        let room = way.room.max(Room::behind(self.queue, self.gate.long));
+        let limit = Limit { share: way.share, room, can_mark: behind.can_mark };
         let fate = match flows.admit(now.ns(), number, who, len, limit) {
             Admission::Pass => Fate::Pass,
             Admission::Mark => Fate::Mark,
@@ -449,7 +449,7 @@ impl Weir {
         if queue.above == 0 {
             budget = queue.hold(budget, Gate::new(budget, self.options.gate, self.longest));
         }
-        Way { share: budget, by, is_crowded: queue.is_long, is_full: queue.is_full, gap: 0 }
+        Way { share: budget, by, is_crowded: queue.is_long, room: queue.room, gap: 0 }
     }
 
     /// Lets a packet pass by the credit of its leaf.
@@ -498,8 +498,7 @@ struct Way {
     by: Place,
     /// A queue behind is so long that only small bursts pass.
     is_crowded: bool,
-    /// It is so long that flows may have no more than a few packets.
-    is_full: bool,
+    room: Room,
     /// Since the last packet of the leaf, in ns.
     gap: u64,
 }
@@ -512,7 +511,7 @@ struct Queue {
     /// What waits, as an amount.
     waiting: u64,
     is_long: bool,
-    is_full: bool,
+    room: Room,
 }
 
 impl Queue {
@@ -524,7 +523,7 @@ impl Queue {
             above: if waiting == 0 { usize::MAX } else { above },
             waiting,
             is_long: false,
-            is_full: false,
+            room: Room::All,
         }
     }
 
@@ -534,7 +533,7 @@ impl Queue {
         let Gate { rest, long } = gate;
         let over = self.waiting.saturating_sub(long);
         self.is_long = over > 0;
-        self.is_full = over > long;
+        self.room = Room::behind(self.waiting, long);
         let short = self.waiting.saturating_sub(rest) >> 24;
         let drained = short.min(budget / HELD_BACK[1]) + (over >> 22);
         budget.saturating_sub(drained).max(budget / 64)

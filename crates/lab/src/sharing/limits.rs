@@ -9,6 +9,7 @@ use super::{Enforce, Gate, Numbers, Sharing, number};
 
 /// Packets at the peak's rate that a run takes, and the time it takes at least and at most.
 const PACKETS: f64 = 20_000.0;
+const SECONDS: [f64; 2] = [2.0, 60.0];
 
 pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Numbers {
     let Some(load) = sharing.loads.first() else { return Vec::new() };
@@ -18,7 +19,7 @@ pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Numbers {
     let decades = (5..9).flat_map(|e| [1.0, 2.0, 5.0].map(|f| f * 10_f64.powi(e)));
     for peak in decades.chain([1e9]) {
         let packet = f64::from(sharing.bytes) * 8.0;
-        let seconds = (PACKETS * packet / peak).clamp(0.5, 60.0);
+        let seconds = (PACKETS * packet / peak).clamp(SECONDS[0], SECONDS[1]);
         let node = Node { peak: Rate::from_bps(number(peak)), ..Node::leaf(LINK, 1) };
         let nodes = [sharing.nodes[0], node];
         let times = (0, number(seconds * 1e9));
