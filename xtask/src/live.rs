@@ -6,7 +6,8 @@ use std::path::Path;
 use crate::{Done, near, shell};
 
 /// What `weir live` can prove in minutes; `soak` takes its own time.
-const KNOWN: [&str; 7] = ["path", "accuracy", "edits", "failure", "evening", "garbage", "tcp"];
+const KNOWN: [&str; 8] =
+    ["path", "accuracy", "edits", "failure", "evening", "garbage", "margin", "tcp"];
 
 pub(crate) fn run(arguments: &[String]) -> Done {
     let split = arguments.iter().position(|a| a.starts_with('-')).unwrap_or(arguments.len());

@@ -10,6 +10,7 @@ mod evening;
 mod failure;
 mod family;
 mod garbage;
+mod margin;
 pub(crate) mod middle;
 mod path;
 mod policy;
@@ -70,6 +71,8 @@ enum Name {
     Evening,
     /// Hostile bytes into both ports for ten minutes of the daemon's CPU
     Garbage,
+    /// A line that falls and rises is followed by `margin = "auto"`
+    Margin,
     /// Rate control of the kernel's TCP with each of its options
     Tcp,
     /// A day in half an hour
@@ -179,6 +182,7 @@ impl Name {
             Name::Failure => failure::run,
             Name::Evening => evening::run,
             Name::Garbage => garbage::run,
+            Name::Margin => margin::run,
             Name::Tcp => tcp::run,
             Name::Soak => soak::run,
         }

@@ -57,7 +57,11 @@ fn run(mbit: u64, rtt_us: u64, kinds: [Kind; 2], seed: u64) -> Shared {
     world.connect(isp, server, &wire(rtt_us / 2), &wire(rtt_us / 2));
     let at = |ms: u64| Instant::ZERO + Span::from_ms(ms);
     // at 1 Gbit/s CUBIC from 30 ms away takes this long until it has found its part
-    let seconds = if mbit * rtt_us >= 10_000_000 { 40 } else { 20 };
+    let seconds = match mbit * rtt_us {
+        10_000_000.. => 40,
+        _ if mbit == 1_000 => 10,
+        _ => 20,
+    };
     let mut ids = Vec::new();
     for n in 0..2 * FLOWS {
         let host = world.host(IpAddr::from([10, 0, n / FLOWS, n + 1]));

@@ -20,6 +20,11 @@ fn link(rate: &str) -> String {
     )
 }
 
+/// A link whose rates weir finds, and no class.
+pub(crate) fn found(rate: &str) -> String {
+    format!("{}margin = {{ down = \"auto\", up = \"auto\" }}\n", link(rate))
+}
+
 /// A leaf with a ceiling for each of the first hosts.
 pub(crate) fn ceilings(rates: &[(u64, &str)]) -> String {
     let mut text = link("1gbit");

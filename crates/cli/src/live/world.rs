@@ -50,6 +50,8 @@ pub(crate) struct World {
     pub(crate) lan: Place,
     pub(crate) box_: Place,
     pub(crate) wan: Place,
+    /// Where the provider's line is.
+    line: Option<Place>,
     /// For the files of a run; removed with the namespaces.
     pub(crate) folder: PathBuf,
     sketch: Sketch,
@@ -87,10 +89,11 @@ impl World {
         let janitor = Janitor::hire(&folder, &names)?;
         let place = |name: &str| Place::make(name, &shell);
         let (lan, box_, wan) = (place(&names[0])?, place(&names[1])?, place(&names[2])?);
-        let world = World { lan, box_, wan, folder, sketch, shell, _janitor: janitor };
+        let line = names.get(3).map(|name| place(name)).transpose()?;
+        let world = World { lan, box_, wan, line, folder, sketch, shell, _janitor: janitor };
         world.plug_lan()?;
-        match names.get(3) {
-            Some(name) => world.plug_line(&Place::make(name, &world.shell)?)?,
+        match &world.line {
+            Some(line) => world.plug_line(line)?,
             None => world.cable(("eth2", &world.box_), ("wan0", &world.wan))?,
         }
         world.host("wan0", &world.wan, std::iter::once(WAN_HOST))?;
@@ -163,6 +166,39 @@ impl World {
         place.bridge("br0", &["in0", "out0"])?;
         place.narrow("in0", line.down, line.queue)?;
         place.narrow("out0", line.up, line.queue)
+    }
+}
+
+/// A line whose rate changes: HTB over a FIFO.
+impl World {
+    fn line(&self) -> Result<&Place, String> {
+        self.line.as_ref().ok_or_else(|| "this world has no line".to_owned())
+    }
+
+    /// Puts HTB and a FIFO of so many bytes at a port of the line.
+    pub(crate) fn lengthen_line(&self, port: &str, rate: Rate, queue: u32) -> Result<(), String> {
+        let line = self.line()?;
+        line.run(&format!(
+            "tc qdisc replace dev {port} root handle 1: stab overhead -14 linklayer ethernet \
+             htb default 1"
+        ))?;
+        self.change_line(port, rate)?;
+        line.run(&format!("tc qdisc replace dev {port} parent 1:1 handle 2: bfifo limit {queue}"))
+    }
+
+    /// It carries another rate from now on.
+    pub(crate) fn change_line(&self, port: &str, rate: Rate) -> Result<(), String> {
+        self.line()?.run(&format!(
+            "tc class replace dev {port} parent 1: classid 1:1 htb rate {}bit burst 3200 \
+             cburst 3200",
+            rate.bps()
+        ))
+    }
+
+    /// Bytes that wait in front of it.
+    pub(crate) fn waiting_at_line(&self, port: &str) -> Result<u64, String> {
+        let printed = self.line()?.ask(&format!("tc -s -j qdisc show dev {port}"))?;
+        super::margin::waiting(&printed).ok_or_else(|| format!("no FIFO in \"{printed}\""))
     }
 }
 
