@@ -350,8 +350,8 @@ impl Flows {
         let room = match limit.room {
             Room::All => part,
             Room::Quarter => (part / 4).max(part.min(SHALLOW)),
-            // the flows of a leaf together what it is served in less than a millisecond
-            Room::Least => (leaf.depth >> 6) * weight / leaf.weight.max(1),
+            // the flows of a leaf together what it is served in 0.4 ms
+            Room::Least => (leaf.depth >> 7) * weight / leaf.weight.max(1),
         };
         let room = room.max(LEAST * LONGEST);
         let admission = if waits + len <= room {
