@@ -89,6 +89,8 @@ struct Run {
     faults: Vec<String>,
     /// The rows that missed their bar in the proof at hand.
     missed: Vec<Vec<String>>,
+    /// What missed a bar the first time, or could not be played.
+    twice: Vec<String>,
 }
 
 /// What must be there, or the line that would enable it.
@@ -113,6 +115,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         weir: args.weir.clone(),
         faults: args.fault.clone(),
         missed: Vec::new(),
+        twice: Vec::new(),
     };
     let mut missed = Vec::new();
     for &middle in &args.through {
@@ -126,9 +129,14 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             }
         }
     }
-    if !missed.is_empty() {
-        run.out.line("bars that were missed:");
-        missed.iter().for_each(|row| run.out.line(row));
+    let twice = std::mem::take(&mut run.twice);
+    for (title, rows) in
+        [("proven twice, because of:", &twice), ("bars that were missed:", &missed)]
+    {
+        if !rows.is_empty() {
+            run.out.line(title);
+            rows.iter().for_each(|row| run.out.line(row));
+        }
     }
     match run.out.end() {
         ExitCode::SUCCESS if !missed.is_empty() => {
@@ -141,25 +149,36 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 impl Run {
     /// Tells the rows that missed their bar. Beside other work a short run may miss one that weir
-    /// holds, so it proves again, once, what has missed; both tables are printed.
+    /// holds, or wait in vain, so it proves again, once, what has missed; both tables are printed,
+    /// and the end says what was proven twice.
     fn prove(&mut self, name: Name, middle: Middle) -> Result<Vec<String>, String> {
         self.missed.clear();
-        if name.proof()(self, middle)? {
-            return Ok(Vec::new());
+        let first = name.proof()(self, middle);
+        if first.as_ref().is_ok_and(|held| *held) || !self.short {
+            return first.map(|_| self.rows_that_missed(name, middle));
         }
-        if self.short {
-            self.out.line("not every bar was held: what missed one is proven once more\n");
-            let asked = self.faults.clone();
-            // the rows of an evening begin with their fault
-            self.faults = std::mem::take(&mut self.missed).into_iter().map(first_cell).collect();
+        let why = match first {
+            Err(why) => vec![format!("{}, {}: {why}", name.word(), middle.name())],
+            Ok(_) => self.rows_that_missed(name, middle),
+        };
+        self.out.line("not every bar was held: what missed one is proven once more\n");
+        let asked = self.faults.clone();
+        // the rows of an evening begin with their fault
+        let rows: Vec<String> = self.missed.drain(..).filter_map(first_cell).collect();
+        if !rows.is_empty() {
+            self.faults = rows;
             self.faults.dedup();
-            let again = name.proof()(self, middle);
-            self.faults = asked;
-            again?;
         }
+        let again = name.proof()(self, middle);
+        self.faults = asked;
+        self.twice.extend(why);
+        again.map(|_| self.rows_that_missed(name, middle))
+    }
+
+    fn rows_that_missed(&self, name: Name, middle: Middle) -> Vec<String> {
         let named =
             |row: &Vec<String>| format!("{}, {}: {}", name.word(), middle.name(), row.join(", "));
-        Ok(self.missed.iter().map(named).collect())
+        self.missed.iter().map(named).collect()
     }
 
     /// Prints a table and keeps what has missed its bar; tells whether nothing has.
@@ -169,8 +188,8 @@ impl Run {
     }
 }
 
-fn first_cell(row: Vec<String>) -> String {
-    row.into_iter().next().unwrap_or_default()
+fn first_cell(row: Vec<String>) -> Option<String> {
+    row.into_iter().next()
 }
 
 impl Name {

@@ -3,12 +3,18 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+/// Only one world at a time: two would disturb each other's figures.
+static ALONE: Mutex<()> = Mutex::new(());
 
 #[test]
 fn frames_pass_between_two_namespaces_and_nothing_is_left_behind() {
-    let Some(said) = live(&["path", "--short"]) else { return };
+    let words = ["path", "--short", "--through", "bridge"];
+    let Some(said) = live(&words) else { return };
     for traffic in ["numbered up", "call", "ping", "tcp down"] {
-        let row = said.lines().find(|line| line.starts_with(traffic));
+        // the last: what missed its bar on a busy machine is proven once more
+        let row = said.lines().rfind(|line| line.starts_with(traffic));
         assert!(row.is_some_and(|row| row.ends_with("held")), "{traffic}:\n{said}");
     }
 }
@@ -18,8 +24,8 @@ fn a_fault_of_a_bad_evening_is_played_and_nothing_is_left_behind() {
     let words = ["evening", "--short", "--through", "packet", "--fault", "C3"];
     let Some(said) = live(&words) else { return };
     let rows: Vec<&str> = said.lines().filter(|line| line.starts_with("C3 ")).collect();
-    assert_eq!(rows.len(), 2, "{said}");
-    assert!(rows.iter().all(|row| row.ends_with("held")), "{said}");
+    assert!(rows.len() >= 2, "{said}");
+    assert!(rows.iter().rev().take(2).all(|row| row.ends_with("held")), "{said}");
 }
 
 /// What it printed when it ended well and had removed all that it made; none where it cannot run.
@@ -29,6 +35,7 @@ fn live(words: &[&str]) -> Option<String> {
         println!("skipped: network namespaces need root; run: sudo -E cargo test -p weir-cli");
         return None;
     }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
     command.arg("live").args(words).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().expect("weir runs");
