@@ -156,13 +156,15 @@ impl Classifier {
                 *label = self.fragment(&facts, now);
                 continue;
             }
-            let (leaf, flow) = if let Some(place) = place {
-                self.counters.known += 1;
-                self.at(place, &facts, now)
-            } else {
-                self.found_or_new(&facts, ahead.spot, now)
-            };
             let host = self.host(&facts);
+            let (leaf, flow) = match place {
+                Some(place) if self.flows.takes(place, side, host, now) => {
+                    self.counters.known += 1;
+                    self.at(place, &facts, now)
+                }
+                Some(_) => self.of_other(&facts, host, now),
+                None => self.found_or_new(&facts, host, ahead.spot, now),
+            };
             *label = Label { leaf, flow, host, ..Label::new(side, headers) };
             self.knows(label, now);
         }
@@ -175,8 +177,8 @@ impl Classifier {
         if headers.fragment != Fragment::None {
             return self.fragment(&facts, now);
         }
-        let (leaf, flow) = self.anywhere(&facts, now);
         let host = self.host(&facts);
+        let (leaf, flow) = self.anywhere(&facts, host, now);
         let mut label = Label { leaf, flow, host, ..Label::new(side, headers) };
         self.knows(&mut label, now);
         label
@@ -320,18 +322,45 @@ impl Classifier {
     }
 
     /// Leaf and flow of a frame whose connection is anywhere in the table, or not yet.
-    fn found_or_new(&mut self, facts: &Facts, spot: Spot, now: Instant) -> (u32, Flow) {
+    fn found_or_new(&mut self, facts: &Facts, host: u32, spot: Spot, now: Instant) -> (u32, Flow) {
         let Some(key) = Key::of(facts) else { return self.without_flow(facts, now) };
-        if let Some(place) = self.flows.find(spot, &key) {
-            self.counters.known += 1;
-            return self.at(place, facts, now);
+        match self.flows.find(spot, &key) {
+            Some(place) if self.flows.takes(place, facts.side, host, now) => {
+                self.counters.known += 1;
+                self.at(place, facts, now)
+            }
+            Some(_) => self.of_other(facts, host, now),
+            None => self.new_flow(facts, (key, spot), host, now),
         }
+    }
+
+    /// Leaf and flow of a frame with the addresses and ports of another host's connection.
+    #[inline(never)]
+    fn of_other(&mut self, facts: &Facts, host: u32, now: Instant) -> (u32, Flow) {
+        let key = Key::of_ip(facts).of_other(host);
+        let spot = self.flows.spot(key.hash(self.seed));
+        match self.flows.find(spot, &key) {
+            Some(place) => {
+                self.counters.known += 1;
+                self.at(place, facts, now)
+            }
+            None => self.new_flow(facts, (key, spot), host, now),
+        }
+    }
+
+    fn new_flow(
+        &mut self,
+        facts: &Facts,
+        (key, spot): (Key, Spot),
+        host: u32,
+        now: Instant,
+    ) -> (u32, Flow) {
         if facts.side == Side::Lan
             && let Some(mac) = facts.host_mac(&self.index.routers)
         {
             self.crowds.note(mac, self.seed.host(facts.address_behind()), now);
         }
-        let new = Newcomer::of(facts.side, self.host(facts));
+        let new = Newcomer::of(facts.side, host);
         match self.flows.place(spot, key, new, now) {
             Placed::Free(place) => {
                 self.counters.new += 1;
@@ -364,7 +393,7 @@ impl Classifier {
         if headers.fragment == Fragment::First {
             let rest = Key::of_ip(facts).rest();
             self.fragments.note(self.seed, (label.host, headers), rest, now);
-            (label.leaf, label.flow) = self.anywhere(facts, now);
+            (label.leaf, label.flow) = self.anywhere(facts, label.host, now);
             return label;
         }
         if let Some(rest) = self.fragments.find(self.seed, headers, now) {
@@ -372,7 +401,7 @@ impl Classifier {
             let whole = facts.with(&headers, rest.has_ports());
             // same packet by its number, but perhaps in another VLAN
             if Key::of_ip(&whole).rest() == rest {
-                (label.leaf, label.flow) = self.anywhere(&whole, now);
+                (label.leaf, label.flow) = self.anywhere(&whole, label.host, now);
                 return label;
             }
         }
@@ -382,15 +411,15 @@ impl Classifier {
             label.leaf = self.without_flow(facts, now).0;
             label.kind = label.kind.stray();
         } else {
-            (label.leaf, label.flow) = self.anywhere(facts, now);
+            (label.leaf, label.flow) = self.anywhere(facts, label.host, now);
         }
         label
     }
 
     /// Leaf and flow of a frame of which nobody has looked where its connection is.
-    fn anywhere(&mut self, facts: &Facts, now: Instant) -> (u32, Flow) {
+    fn anywhere(&mut self, facts: &Facts, host: u32, now: Instant) -> (u32, Flow) {
         let spot = Key::of(facts).map(|key| self.flows.spot(key.hash(self.seed)));
-        self.found_or_new(facts, spot.unwrap_or_default(), now)
+        self.found_or_new(facts, host, spot.unwrap_or_default(), now)
     }
 
     /// Leaf and flow of a frame whose connection lies at `place`: with the answer that is kept

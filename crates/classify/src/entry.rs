@@ -21,9 +21,10 @@ pub(crate) struct Entry {
     pub(crate) seen: Instant,
     pub(crate) generation: u32,
     frames: u8,
-    /// Bits: LAN seen, WAN seen, FIN from the LAN, FIN from the WAN, reset, host settled.
+    /// Bits: LAN seen, WAN seen, FIN from the LAN, FIN from the WAN, reset, host settled; two that
+    /// tell when the LAN was seen last.
     state: u8,
-    /// Where its host's connections are counted.
+    /// Where its host's connections are counted: that of the LAN host that sends on it.
     pub(crate) cell: u16,
     pub(crate) answers: [Kept; 2],
 }
@@ -61,6 +62,10 @@ const BOTH: u8 = 3;
 const FINS: u8 = 12;
 const RESET: u8 = 16;
 const SETTLED: u8 = 32;
+/// From this bit on the turn of four in which the LAN was seen last.
+const TURN: u32 = 6;
+/// How long a turn is, as a power of two of nanoseconds: 2.1 s.
+const TURN_NS: u32 = 31;
 
 impl Entry {
     /// Gives the place to another connection.
@@ -74,7 +79,10 @@ impl Entry {
     pub(crate) fn touch(&mut self, facts: &Facts, now: Instant) {
         self.seen = now;
         self.frames = self.frames.saturating_add(1);
-        self.state |= 1 << facts.side as u8;
+        self.state = match facts.side {
+            Side::Lan => self.state & !(3 << TURN) | 1 << Side::Lan as u8 | turn(now) << TURN,
+            Side::Wan => self.state | 1 << Side::Wan as u8,
+        };
         let h = facts.headers;
         if h.protocol == tcp::NUMBER && h.transport_at != 0 {
             let flags = facts.bytes.get(usize::from(h.transport_at) + 13).copied().unwrap_or(0);
@@ -86,7 +94,7 @@ impl Entry {
 
     fn end_or_begin(&mut self, flags: u8, side: Side) {
         if flags & tcp::SYN != 0 {
-            self.state &= BOTH | SETTLED;
+            self.state &= BOTH | SETTLED | 3 << TURN;
         }
         if flags & tcp::FIN != 0 {
             self.state |= 4 << side as u8;
@@ -94,6 +102,26 @@ impl Entry {
         if flags & tcp::RST != 0 {
             self.state |= RESET;
         }
+    }
+
+    /// Whether a frame that says it is this connection's may be: whatever comes from outside, and
+    /// what the host sends that has been sending. Anyone in the LAN can write another's addresses
+    /// and ports, and would share its queue.
+    #[inline]
+    pub(crate) fn is_of(&self, side: Side, host: u32) -> bool {
+        side == Side::Wan || self.cell == Parts::cell(host)
+    }
+
+    /// Whether the LAN host has sent in this turn or the one before. A silence of four turns or
+    /// more may look like a short one, for half of the time.
+    pub(crate) fn is_held(&self, now: Instant) -> bool {
+        self.has_called() && turn(now).wrapping_sub(self.state >> TURN) & 3 <= 1
+    }
+
+    /// Another host sends on it from now on.
+    pub(crate) fn hand_over(&mut self, host: u32) {
+        self.cell = Parts::cell(host);
+        self.state &= !SETTLED;
     }
 
     /// Whether the LAN side has sent, and not to refuse it.
@@ -164,6 +192,12 @@ impl Entry {
     pub(crate) fn is_quiet(&self, now: Instant) -> bool {
         now.since(self.seen) > Span::from_secs(FLOW_IDLE_UNANSWERED_SECS)
     }
+}
+
+/// The turn of four that it is.
+#[inline]
+const fn turn(now: Instant) -> u8 {
+    (now.ns() >> TURN_NS & 3) as u8
 }
 
 const _: () = assert!(size_of::<Entry>() == 128);

@@ -157,6 +157,25 @@ impl Flows {
         u32::try_from(place).unwrap_or(u32::MAX)
     }
 
+    /// Whether a frame that says it is of the connection there may be. Where the host that has
+    /// been sending is silent, another one that does takes it over.
+    #[inline]
+    pub(crate) fn takes(&mut self, place: u32, side: Side, host: u32, now: Instant) -> bool {
+        self.entries[place as usize].is_of(side, host) || self.takes_over(place, host, now)
+    }
+
+    #[cold]
+    fn takes_over(&mut self, place: u32, host: u32, now: Instant) -> bool {
+        let entry = &mut self.entries[place as usize];
+        if entry.is_held(now) {
+            return false;
+        }
+        self.parts.leave(entry.cell);
+        entry.hand_over(host);
+        self.parts.join(entry.cell);
+        true
+    }
+
     #[inline]
     pub(crate) fn entry(&mut self, place: u32) -> &mut Entry {
         &mut self.entries[place as usize]

@@ -109,6 +109,12 @@ impl Key {
         }
     }
 
+    /// The connection that a host has who writes another's addresses and ports.
+    pub(crate) fn of_other(self, host: u32) -> Key {
+        // neither a VLAN nor a protocol stands there
+        Key { kind: self.kind | u64::from(host) << 32 | 1 << 31, ..self }
+    }
+
     #[inline]
     pub(crate) fn hash(&self, seed: Seed) -> u64 {
         let ([a, b], [c, d]) = (halves(self.lan), halves(self.wan));

@@ -82,11 +82,12 @@ fn what_varies_within_a_connection_is_asked_again() {
         ]),
         64,
     );
-    let plain = udp(1, 1).frame_len(100);
+    let plain = udp(1, 1).frame_len(100).macs([1; 6], [8; 6]);
+    let payload = |payload: &[u8]| udp(1, 1).macs([1; 6], [8; 6]).payload(payload);
     let frames = [
         (plain.clone(), 99),
-        (udp(1, 1).payload(&[0, 0xab, 0]), 0),
-        (udp(1, 1).payload(&[0, 0xac, 0]), 99),
+        (payload(&[0, 0xab, 0]), 0),
+        (payload(&[0, 0xac, 0]), 99),
         (plain.clone().dscp(46), 1),
         (plain.clone().frame_len(250), 2),
         (plain.clone().macs([1; 6], [9; 6]), 3),
@@ -99,6 +100,56 @@ fn what_varies_within_a_connection_is_asked_again() {
     let tagged = up(&mut classifier, NOW, &plain.vlan(5));
     assert_eq!(tagged.leaf, 4);
     assert_ne!(tagged.flow, flow, "another VLAN may have the same addresses");
+}
+
+/// Anyone in the LAN can write another's addresses and ports.
+#[test]
+fn a_connection_stays_with_the_host_that_sends_on_it() {
+    let (host, other, far) = ([1; 6], [2; 6], [9; 6]);
+    let lan = SocketAddr::from(([10, 0, 0, 1], 1));
+    let answer = Build::udp(SocketAddr::from(([192, 0, 2, 1], 53)), lan).macs(far, host);
+    let from = |mac| udp(1, 1).macs(mac, far);
+    let at = |ms: u64| NOW + Span::from_ms(ms);
+    let mut classifier = classifier(&spec(vec![When::default()]), 64);
+    let flow = up(&mut classifier, NOW, &from(host)).flow;
+    let apart = up(&mut classifier, NOW, &from(other)).flow;
+    assert_ne!(apart, flow);
+    for n in 0..20 {
+        assert_eq!(up(&mut classifier, at(500 * n), &from(host)).flow, flow);
+        assert_eq!(up(&mut classifier, at(500 * n), &from(other)).flow, apart);
+        assert_eq!(down(&mut classifier, at(500 * n), &answer).flow, flow);
+    }
+    // a host may come back with another MAC: the silence that it takes is known to a turn
+    let silent = |ms: u64| at(9_500 + ms);
+    for n in 1..=4 {
+        assert_eq!(up(&mut classifier, silent(500 * n), &from(other)).flow, apart);
+        assert_eq!(down(&mut classifier, silent(500 * n), &answer).flow, flow);
+    }
+    assert_eq!(up(&mut classifier, silent(4_300), &from(other)).flow, flow);
+    assert_ne!(up(&mut classifier, silent(4_300), &from(host)).flow, flow);
+    assert_eq!(classifier.flows(), 3);
+}
+
+/// What only strangers have sent on is the LAN host's that sends first.
+#[test]
+fn a_strangers_connection_is_whose_answer_comes_first() {
+    let far = [9; 6];
+    let lan = SocketAddr::from(([10, 0, 0, 1], 1));
+    let call = Build::udp(SocketAddr::from(([192, 0, 2, 1], 53)), lan).macs(far, [1; 6]);
+    let mut classifier = classifier(&spec(vec![When::default()]), 64);
+    let flow = down(&mut classifier, NOW, &call).flow;
+    assert_eq!(up(&mut classifier, NOW, &udp(1, 1).macs([2; 6], far)).flow, flow);
+    assert_ne!(up(&mut classifier, NOW, &udp(1, 1).macs([1; 6], far)).flow, flow);
+}
+
+/// Behind a router a host is who has the address, whichever router its frames come from.
+#[test]
+fn hosts_behind_routers_may_come_from_either() {
+    let routers = vec![[1; 6], [2; 6]];
+    let spec = Spec { routers, ..spec(vec![When::default()]) };
+    let mut classifier = classifier(&spec, 64);
+    let mut from = |mac| up(&mut classifier, NOW, &udp(1, 1).macs(mac, [9; 6])).flow;
+    assert_eq!(from([1; 6]), from([2; 6]));
 }
 
 #[test]

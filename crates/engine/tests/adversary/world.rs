@@ -42,6 +42,7 @@ pub(crate) struct World {
     change: Option<Change>,
     random: u64,
     counts: Time,
+    ends: Time,
     aged: Time,
     pub(crate) seen: Seen,
     waits: Vec<Time>,
@@ -115,6 +116,7 @@ impl World {
             change: None,
             random: 0x2545_f491_4f6c_dd1d,
             counts: Time::MAX,
+            ends: Time::MAX,
             aged: 0,
             seen: Seen::default(),
             waits: Vec::new(),
@@ -188,9 +190,10 @@ impl World {
         self.add(side, (20 * 512, 64), from, make(7_002, SPARSE, 64));
     }
 
-    /// Lets all of them send until `end`; what comes from `counts` on counts.
+    /// Lets all of them send until `end`. From `counts` to then what leaves of the bulk flow counts
+    /// and what comes of the sparse one.
     pub(crate) fn run(&mut self, counts: Time, end: Time) -> Seen {
-        self.counts = counts;
+        (self.counts, self.ends) = (counts, end);
         self.edits.sort();
         while let Some(Reverse((now, at))) = self.due.pop() {
             self.serve(now);
@@ -291,10 +294,10 @@ impl World {
                 if side != self.side && (sign == SPARSE || sign == BULK) {
                     let came = bytes[PAYLOAD..PAYLOAD + 8].try_into().expect("eight");
                     let came = u64::from_be_bytes(came);
-                    if came >= self.counts && sign == SPARSE {
-                        self.waits.push(now - came);
-                    } else if came >= self.counts {
+                    if sign == BULK && (self.counts..self.ends).contains(&now) {
                         self.seen.bulk += bytes.len() as u64;
+                    } else if sign == SPARSE && came >= self.counts {
+                        self.waits.push(now - came);
                     }
                 }
                 self.engine.pool_mut().give(frame);
