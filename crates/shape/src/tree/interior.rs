@@ -26,6 +26,8 @@
 //! longer belong, and are put right when their day comes: one that is alone, and one that was
 //! served because its guarantee was due (owed.rs).
 
+#[cfg(test)]
+mod awake;
 mod carry;
 mod steps;
 
