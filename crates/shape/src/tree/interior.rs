@@ -26,8 +26,6 @@
 //! longer belong, and are put right when their day comes: one that is alone, and one that was
 //! served because its guarantee was due (owed.rs).
 
-#[cfg(test)]
-mod awake;
 mod carry;
 mod steps;
 
@@ -454,6 +452,9 @@ const fn within(v: u64, least: u64, most: u64) -> u64 {
         v
     }
 }
+
+#[cfg(test)]
+mod awake;
 
 #[cfg(test)]
 mod tests {
