@@ -16,18 +16,18 @@ use super::draw::Mutant;
 /// What the copy's crate `units` is given: which mutant is on, or, told so, who asks.
 pub(crate) const SWITCH: &str = r#"
 pub mod mutant {
-    use std::io::Write;
+    use std::fs::File;
+    use std::io::{Read, Write};
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     static WHICH: OnceLock<u32> = OnceLock::new();
     static ASKED: [AtomicBool; 8192] = [const { AtomicBool::new(false) }; 8192];
-    static LIST: OnceLock<Option<std::fs::File>> = OnceLock::new();
+    static LIST: OnceLock<Option<File>> = OnceLock::new();
 
     pub fn is_on(number: u32) -> bool {
         let which = *WHICH.get_or_init(|| {
-            let told = std::env::var("WEIR_MUTANT").ok();
-            told.and_then(|number| number.parse().ok()).unwrap_or(u32::MAX)
+            told("WEIR_MUTANT=", |number| number.parse().ok()).unwrap_or(u32::MAX)
         });
         if which == 0 && !ASKED[number as usize].swap(true, Relaxed) {
             note(number);
@@ -35,11 +35,24 @@ pub mod mutant {
         which == number
     }
 
+    // a variable of the environment, read without memory: some tests count what is allocated
+    #[cold]
+    fn told<T>(name: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let mut all = [0; 1 << 16];
+        let mut len = 0;
+        let mut file = File::open("/proc/self/environ").ok()?;
+        while let Ok(more @ 1..) = file.read(&mut all[len..]) {
+            len += more;
+        }
+        let mut words = all[..len].split(|byte| *byte == 0);
+        words.find_map(|word| read(std::str::from_utf8(word).ok()?.strip_prefix(name)?))
+    }
+
     #[cold]
     fn note(number: u32) {
         let list = LIST.get_or_init(|| {
-            let path = std::env::var("WEIR_MUTANTS_ASKED").ok()?;
-            std::fs::OpenOptions::new().append(true).create(true).open(path).ok()
+            let open = |path: &str| File::options().append(true).create(true).open(path).ok();
+            told("WEIR_MUTANTS_ASKED=", open)
         });
         let mut line = *b"0000\n";
         let mut rest = number;

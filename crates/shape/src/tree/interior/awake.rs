@@ -112,3 +112,38 @@ fn who_left_is_forgotten_when_nobody_is_left() {
     assert_eq!(world.gone(), (1, 0, 0));
     assert!(world.interior.alone().is_some());
 }
+
+#[test]
+fn who_left_is_paid_as_time_moves_on() {
+    let mut world = World::new();
+    (0..4).for_each(|number| world.wake(number));
+    world.send(800, false);
+    world.send(400, true);
+    // a quarter of what was on the line
+    assert_eq!((world.gone(), world.interior.v), ((4, 1, 600), 200 * BYTE));
+    world.send(600, true);
+    assert_eq!((world.gone(), world.interior.v), ((4, 1, 500), 300 * BYTE));
+}
+
+#[test]
+fn what_one_that_was_alone_lacks_holds_time_back() {
+    let mut world = World::new();
+    (0..2).for_each(|number| world.wake(number));
+    world.send(1_000, false);
+    let alone = world.send(300, true);
+    // 500 bytes behind
+    assert_eq!((world.interior.v, world.gone()), (500 * BYTE, (1, 0, 0)));
+    world.wake(2);
+    assert_eq!((world.served(alone as usize), world.served(2)), (300, 500));
+    assert_eq!(world.interior.slot.cast_signed(), 300 - 500);
+}
+
+#[test]
+fn time_is_where_one_is_that_wakes_alone() {
+    let mut world = World::new();
+    world.wake(0);
+    world.send(1_000, true);
+    world.send(500, false);
+    world.wake(0);
+    assert_eq!((world.interior.v, world.served(0)), (1_500 * BYTE, 0));
+}
