@@ -8,6 +8,7 @@
 mod calendar;
 mod care;
 mod ceiling;
+mod check;
 mod clocks;
 mod edit;
 mod heap;

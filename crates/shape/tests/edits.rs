@@ -208,11 +208,13 @@ impl World {
                 self.pop();
             }
             self.drop_left_behind();
+            self.tree.check(false).unwrap_or_else(|wrong| panic!("{wrong}"));
         }
         self.drop_left_behind();
     }
 
     fn check(&self) {
+        self.tree.check(true).unwrap_or_else(|wrong| panic!("{wrong}"));
         let [came, left, lost] = self.counts;
         assert_eq!(came, left + lost + self.tree.len());
         assert_eq!(self.pool.free(), BUFFERS - self.tree.len());

@@ -96,6 +96,19 @@ impl Calendar {
         Some(self.days[usize::from(self.place) % DAYS as usize])
     }
 
+    /// All that are noted, in no order.
+    pub(crate) fn all(&self, nodes: &[Node]) -> Vec<u32> {
+        let mut all = Vec::new();
+        for day in (0..u64::from(DAYS)).filter(|day| self.used >> day & 1 == 1) {
+            let mut number = self.days[place(u64::from(self.place) + day)];
+            while number != NONE && all.len() <= nodes.len() {
+                all.push(number);
+                number = nodes[number as usize].share.next;
+            }
+        }
+        all
+    }
+
     #[inline]
     pub(crate) const fn is_empty(&self) -> bool {
         self.used == 0

@@ -85,6 +85,11 @@ impl Heap {
         self.closing.is_empty()
     }
 
+    /// All, in no order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().chain(&self.closing)
+    }
+
     #[inline]
     pub(crate) fn push(&mut self, entry: Entry) {
         debug_assert!(self.entries.len() < self.entries.capacity(), "a heap would grow");

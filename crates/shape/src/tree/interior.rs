@@ -27,6 +27,7 @@
 //! served because its guarantee was due (owed.rs).
 
 mod carry;
+mod check;
 mod steps;
 
 pub(super) use carry::scaled;

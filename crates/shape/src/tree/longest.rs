@@ -112,6 +112,20 @@ impl Longest {
         self.put(number, &mut node.ring, 0);
     }
 
+    /// Whether a leaf is in this ring.
+    pub(crate) fn has(&self, number: u32, ring: u8) -> bool {
+        let mut at = self.first[usize::from(ring)];
+        while at != NONE && at != number {
+            at = self.links[at as usize].behind;
+        }
+        ring == 0 || at == number
+    }
+
+    /// Whether a leaf has more frames than leaves of its ring.
+    pub(crate) fn is_low(&self, node: &Node) -> bool {
+        ring_of(node.chain.frames()) > node.ring
+    }
+
     #[cold]
     fn put(&mut self, number: u32, is_in: &mut u8, ring: u8) {
         self.leave(number, std::mem::replace(is_in, ring));

@@ -157,6 +157,16 @@ impl Owed {
         }
     }
 
+    /// Children without a guarantee that have something to send.
+    pub(super) const fn others(&self) -> u32 {
+        self.others
+    }
+
+    /// Whose clocks are noted.
+    pub(super) fn noted(&self) -> impl Iterator<Item = u32> {
+        self.coming.all().chain(self.due.all()).map(|entry| entry.node)
+    }
+
     /// A child was served.
     pub(crate) fn sent(&mut self, now: Instant, node: &Node, due: &mut Due, bytes: u64) {
         self.largest = self.largest.max(bytes);

@@ -302,7 +302,11 @@ impl Tree {
         let is_plain = self.cares.get(usize::from(told.care)).is_none_or(Kept::is_plain);
         match (told.is_leaf, is_plain) {
             (false, _) => node.kind = Kind::Interior,
-            (true, true) => node.kind = Kind::Plain,
+            (true, true) => {
+                node.kind = Kind::Plain;
+                // it may have had queues, and has what waited in them
+                self.queues.longest.grew(number, node);
+            }
             (true, false) if node.kind == Kind::WithCare => {}
             (true, false) => {
                 node.kind = Kind::WithCare;
