@@ -68,6 +68,10 @@ impl Plan {
         for name in &self.rest {
             sources(&shell::root().join(format!("crates/{name}/src")), &mut others)?;
         }
+        let tests: BTreeSet<_> = others.iter().flat_map(|file| draw::tests_of(file)).collect();
+        let is_test = |file: &String| tests.iter().any(|test| file.starts_with(test.as_str()));
+        named.retain(|file| !is_test(file));
+        others.retain(|file| !is_test(file));
         let mut all = Vec::new();
         for file in &named {
             all.append(&mut draw::of_file(file)?);
@@ -76,7 +80,7 @@ impl Plan {
         for file in others.difference(&named) {
             drawn.append(&mut draw::of_file(file)?);
         }
-        draw::shuffle(&mut drawn, self.seed);
+        drawn.sort_by_key(|mutant| draw::place(&mutant.name, self.seed));
         drawn.truncate(self.draw);
         drawn.sort_by(|a, b| (&a.file, a.at).cmp(&(&b.file, b.at)));
         all.append(&mut drawn);
