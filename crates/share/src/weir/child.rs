@@ -187,3 +187,71 @@ impl Sums {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn child(weight: u32, floor: u64) -> Child {
+        let (floor, peak) = (Packed::new(floor), Packed::INFINITE);
+        Child { parent: 0, weight, floor, peak, flags: Flags::default() }
+    }
+
+    #[test]
+    fn no_two_flags_share_a_bit_nor_have_one_that_a_number_is_kept_in() {
+        let of_leaves = [Flags::FREE, Flags::WAITING, Flags::SEEDING, Flags::JOINED];
+        let of_nodes = [Flags::ACTIVE, Flags::LAST, Flags::KEEPS, Flags::ROSE];
+        let flags = [Flags::STANDING].into_iter().chain(of_leaves).chain(of_nodes);
+        let mut seen = 0;
+        for flag in flags {
+            assert!(flag != 0 && seen & flag == 0, "{flag:#x}");
+            seen |= flag;
+        }
+        // numbers stand from bit 10 on: how far steps are damped, the time constant, the length
+        assert_eq!(seen & !0x3ff, 0, "{seen:#x}");
+        assert!([SATISFIED, KEPT, WANTING].iter().all(|standing| standing & !Flags::STANDING == 0));
+    }
+
+    #[test]
+    fn who_has_just_what_it_wants_is_satisfied() {
+        // a unit of weight has 10, a weight of 3 has 30
+        let level = Packed::new(10 << 16);
+        let plain = child(3, 0);
+        assert_eq!([29, 30, 31].map(|d| plain.standing_at(level, d)), [0, 0, WANTING]);
+        // with a guarantee of 50, and of 30, which is no more than its part
+        let kept = child(3, 50);
+        assert_eq!([30, 49, 50, 51].map(|d| kept.standing_at(level, d)), [0, 0, 0, KEPT]);
+        let kept = child(3, 30);
+        assert_eq!([30, 31].map(|d| kept.standing_at(level, d)), [0, WANTING]);
+        let kept = child(3, 31);
+        assert_eq!([31, 32].map(|d| kept.standing_at(level, d)), [0, KEPT]);
+        assert_eq!(kept.standing_at(Packed::INFINITE, u64::MAX), SATISFIED);
+    }
+
+    #[test]
+    fn a_part_is_exact_where_a_unit_of_weight_has_less_than_one() {
+        // 3/4 of a unit for each of 1 000 000
+        assert_eq!(child(1_000_000, 0).part(Packed::new(3 << 14)), 750_000);
+    }
+
+    #[test]
+    fn the_inverse_is_forgotten_whenever_the_weight_of_the_wanting_changes() {
+        let level = Packed::new(10 << 16);
+        let mut sums = Sums { inverse: 7, level, ..Sums::NONE };
+        let mut one = child(3, 0);
+        let is_known = |sums: &mut Sums| std::mem::replace(&mut sums.inverse, 7) != 0;
+        sums.join(&mut one, 50);
+        assert!(!is_known(&mut sums));
+        sums.look(&mut one, 50);
+        assert!(is_known(&mut sums));
+        sums.change(&one, 50, 20);
+        sums.look(&mut one, 20);
+        assert!(!is_known(&mut sums));
+        sums.change(&one, 20, 50);
+        sums.look(&mut one, 50);
+        assert!(!is_known(&mut sums));
+        sums.leave(&mut one, 50);
+        assert!(!is_known(&mut sums));
+        assert_eq!((sums.fixed, sums.demand, sums.wanting, sums.weight), (0, 0, 0, 0));
+    }
+}

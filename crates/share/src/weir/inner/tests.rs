@@ -1,0 +1,219 @@
+//! A node with children by itself, step by step. A level is what a unit of weight has, in 2^-16.
+
+use super::*;
+use crate::scale::MOST;
+use crate::weir::child::WANTING;
+
+fn node(sums: Sums, keeps: bool) -> Inner {
+    let mut flags = Flags::default();
+    flags.set(Flags::KEEPS, keeps);
+    let child =
+        Child { parent: 0, weight: 1, floor: Packed::new(0), peak: Packed::INFINITE, flags };
+    Inner { sums, hand: NONE, first: [NONE; 2], child }
+}
+
+#[test]
+fn no_level_is_a_hundredth_below_the_even_split() {
+    let level = |fixed| {
+        // of ten that share a million, one is satisfied with so much
+        let (demand, wanting, weight) = (2_000_000, 9, 10);
+        let mut node = node(Sums { fixed, demand, wanting, weight, ..Sums::NONE }, false);
+        node.settle(1_000_000);
+        node.sums.level.get() >> POINT
+    };
+    assert_eq!(level(50_000), 105_555);
+    // by 0.6 %, which is left as it is, and by 1.1 %
+    assert_eq!(level(105_000), 99_444);
+    assert_eq!(level(110_000), 100_000);
+}
+
+#[test]
+fn a_level_that_turns_back_moves_less_each_time() {
+    let mut node = node(Sums { demand: 4_000, wanting: 1, weight: 2, ..Sums::NONE }, true);
+    let (mut steps, mut before) = (Vec::new(), 500 << POINT);
+    for turn in 0..12 {
+        // the level goes up to all, then too much is fixed
+        node.sums.fixed = if turn % 2 == 0 { 0 } else { 2_000 };
+        node.settle(1_000);
+        let level = node.sums.level.get();
+        steps.push(level.abs_diff(before) >> POINT);
+        before = level;
+    }
+    assert!(steps[0] >= 200 && steps[11] <= 10, "{steps:?}");
+}
+
+/// A node without guarantees whose weight of three is split: two want more.
+fn split(fixed: u64) -> Inner {
+    node(Sums { fixed, demand: 5_000, wanting: 2, weight: 3, ..Sums::NONE }, false)
+}
+
+#[test]
+fn nothing_is_limited_where_no_more_is_wanted_than_there_is() {
+    let level = |budget| {
+        let mut node = split(1_000);
+        node.settle(budget);
+        node.sums.level
+    };
+    assert!(level(5_000).is_infinite());
+    // those that want more have half of the rest each: 3 999 / 2
+    assert_eq!(level(4_999).get() >> POINT, 1_999);
+}
+
+#[test]
+fn a_level_of_less_than_a_unit_is_exact() {
+    // 2^20 units among a weight of 3 000 000 000: 22.9 in 2^16 each
+    let sums =
+        Sums { demand: 1 << 21, wanting: 3_000_000_000, weight: 3_000_000_000, ..Sums::NONE };
+    let mut node = node(sums, false);
+    node.settle(1 << 20);
+    assert_eq!(node.sums.level.get(), 22);
+    assert_eq!(even(1 << 20, 3_000_000_000).get(), 22);
+}
+
+#[test]
+fn a_level_may_be_a_129th_below_the_even_split_and_no_more() {
+    let level = |fixed, budget| {
+        let (demand, wanting, weight) = (1 << 20, 1 << 15, 1 << 16);
+        let mut node = node(Sums { fixed, demand, wanting, weight, ..Sums::NONE }, false);
+        node.settle(budget);
+        node.sums.level.get()
+    };
+    // a rest of 65 is a level of 130 less what rounding takes, 129, and a 128th more is 130, which
+    // an even split of 130 gives as well
+    assert_eq!(level(65, 130), 129);
+    assert_eq!(level(66, 130), 130);
+}
+
+#[test]
+fn a_step_never_goes_beyond_the_exact_level() {
+    for wanting in [1, 2, 3, 5, 6, 7, 11, 13, 33, 99, 1_025, 65_537, u32::MAX] {
+        for rest in [1, 3, 1_000, 3 << 20, 3 << 40, 11 << 40, (1 << 44) - 1] {
+            let mut node = node(Sums { wanting, ..Sums::NONE }, false);
+            let (level, exact) = (node.step(rest), (rest << 16) / u64::from(wanting));
+            assert!(level <= exact, "{rest} {wanting}");
+            // the inverse is right to 2^-31
+            assert!(exact - level <= 2 + (exact >> 31), "{rest} {wanting}: {level} of {exact}");
+        }
+    }
+}
+
+/// A node with guarantees at this level, which moved upwards last.
+fn kept(fixed: u64, wanting: u32, weight: u32, level: u64) -> Inner {
+    let level = Packed::new(level);
+    let mut node =
+        node(Sums { fixed, demand: 1 << 40, wanting, weight, level, ..Sums::NONE }, true);
+    node.child.flags.set(Flags::ROSE, true);
+    node
+}
+
+#[test]
+fn where_nobody_wants_more_a_level_doubles_from_a_thousandth_of_the_even_split_on() {
+    // 2^20 among a weight of 4: 2^18 each, and a 1 024th of that is 2^8
+    let mut node = kept(1_000, 0, 4, 0);
+    let levels = [(); 4].map(|()| {
+        node.settle(1 << 20);
+        node.sums.level.get()
+    });
+    let first = (1 << 24) + 1;
+    assert_eq!(levels, [first, 2 * first, 4 * first, 8 * first]);
+}
+
+#[test]
+fn a_level_that_rises_ends_where_a_weight_of_one_has_all_that_a_rate_can_be() {
+    let mut node = kept(1_000, 0, 4, 1 << 30);
+    (0..80).for_each(|_| node.settle(1 << 20));
+    let level = node.sums.level.get();
+    assert!(level >> POINT >= MOST && level <= 1 << 60, "{level}");
+}
+
+#[test]
+fn a_level_falls_where_guarantees_take_just_all() {
+    let mut node = kept(1_000, 0, 2, 800 << POINT);
+    node.child.flags.set(Flags::ROSE, false);
+    node.settle(1_000);
+    assert_eq!(node.sums.level.get(), 400 << POINT);
+    // with one that wants more: where they leave it no more than a hundredth
+    let mut node = kept(99_000, 1, 3, 8_000 << POINT);
+    node.child.flags.set(Flags::ROSE, false);
+    node.settle(100_000);
+    assert_eq!(node.sums.level.get(), 4_000 << POINT);
+}
+
+#[test]
+fn steps_are_damped_by_turns_and_freed_by_steps_that_go_on() {
+    let damped = |node: &Inner| node.child.flags.part(DAMPED.0, DAMPED.1);
+    let mut node = kept(0, 0, 4, 1 << 30);
+    let mut move_to = |fixed| {
+        node.sums.fixed = fixed;
+        node.settle(1 << 20);
+        (damped(&node), node.sums.level.get())
+    };
+    // upwards as before: twice as high at once
+    assert_eq!(move_to(0), (0, 1 << 31));
+    // it turns: half of the way to half as high, then a quarter of the way to twice as high
+    assert_eq!(move_to(1 << 20), (1, 3 << 29));
+    assert_eq!(move_to(0), (2, 3 << 29 | 3 << 27));
+    // and on upwards: by half of the way, then all of it
+    let level = (3 << 29 | 3 << 27) + ((3 << 29 | 3 << 27) >> 1);
+    let (now, is) = move_to(0);
+    assert!(now == 1 && is.abs_diff(level) <= level >> 25, "{is} {level}");
+    let (now, next) = move_to(0);
+    assert!(now == 0 && next.abs_diff(2 * is) <= is >> 24, "{next} {is}");
+    // turning again and again: five bits at most
+    for turn in 0..20 {
+        let fixed = if turn % 2 == 0 { 1 << 20 } else { 0 };
+        assert_eq!(move_to(fixed).0, (turn + 1).min(5));
+    }
+}
+
+/// A child that wants `demand`, has a guarantee and a peak, and stands so.
+fn child(floor: u64, peak: u64, standing: u32) -> Child {
+    let flags = Flags(standing | Flags::ACTIVE);
+    Child { parent: 0, weight: 2, floor: Packed::new(floor), peak: Packed::new(peak), flags }
+}
+
+#[test]
+fn what_limits_a_child_is_the_level_only_where_that_gives_less_than_all_else() {
+    // a weight of two has 200
+    let of = |keeps, floor, peak, budget| {
+        let mut node = node(
+            Sums { fixed: 0, wanting: 4, level: Packed::new(100 << POINT), ..Sums::NONE },
+            keeps,
+        );
+        node.sums.demand = 1 << 20;
+        node.entitle(&child(floor, peak, WANTING), 5_000, budget)
+    };
+    assert_eq!(of(false, 0, 1_000, 10_000), (200, true));
+    assert_eq!(of(false, 0, 201, 10_000), (200, true));
+    assert_eq!(of(false, 0, 200, 10_000), (200, false));
+    assert_eq!(of(false, 0, 150, 10_000), (150, false));
+    assert_eq!(of(false, 0, 1_000, 150), (150, false));
+    // with a guarantee above its part
+    assert_eq!(of(true, 300, 1_000, 10_000), (300, true));
+    assert_eq!(of(true, 300, 300, 10_000), (300, false));
+    assert_eq!(of(true, 300, 250, 10_000), (250, false));
+    // one without a guarantee beside others that have some
+    assert_eq!(of(true, 0, 1_000, 10_000), (200, true));
+}
+
+#[test]
+fn guarantees_are_scaled_where_they_are_more_than_there_is_and_the_level_at_its_lowest() {
+    // of 100 000 a hundredth is left to one that wants more and has a weight of one: 1 000 a unit
+    let of = |level: u64, fixed, demand, standing| {
+        let level = Packed::new(level << POINT);
+        let node =
+            node(Sums { fixed, wanting: 1, weight: 9, demand: 1 << 20, inverse: 0, level }, true);
+        node.entitle(&child(60_000, 1 << 30, standing), demand, 100_000).0
+    };
+    // promised are 120 000, there are 99 000: 60 000 x 99 / 120
+    assert_eq!(of(1_000, 120_000, 90_000, KEPT), 49_500);
+    // who wants 30 000 of its 60 000 is counted with that, and is entitled to its part of it
+    assert_eq!(of(1_000, 120_000, 30_000, SATISFIED), 24_750);
+    // a level that is an eighth above the lowest counts as that, a higher one is still on its way
+    assert_eq!(of(1_125, 120_000, 90_000, KEPT), 49_500);
+    assert_eq!(of(1_126, 120_000, 90_000, KEPT), 60_000);
+    // 99 500 are too many beside the hundredth: 60 000 x 99 / 99.5
+    assert_eq!(of(1_000, 99_500, 90_000, KEPT), 59_698);
+    // what just fits is not scaled: who wants less than its guarantee may rise to it
+    assert_eq!(of(1_000, 99_000, 30_000, SATISFIED), 60_000);
+}
