@@ -566,32 +566,4 @@ const _: () = assert!(size_of::<Leaf>() == 64 && size_of::<Inner>() == 64);
 const _: () = assert!(CREDIT == 33, "an amount over ns is a rate");
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_virtual_queue_drains_at_the_rate_of_the_link() {
-        let nodes = [Node::link(Rate::from_bps(100_000_000)), Node::leaf(0, 1)];
-        let (mut weir, _) = Weir::new(&nodes, Options::SHORT).expect("is a tree");
-        weir.queue = leaf::cost(50_000).unsigned_abs();
-        weir.drain(1_000_000);
-        let left = weir.queue >> CREDIT;
-        assert!(left.abs_diff(37_500) <= 1, "{left}");
-        weir.drain(4_100_000);
-        assert_eq!(weir.queue, 0);
-    }
-
-    #[test]
-    fn the_longer_a_queue_stands_the_more_is_held_back() {
-        let nodes = [Node::link(Rate::from_bps(1_000_000_000)), Node::leaf(0, 1)];
-        let (mut weir, _) = Weir::new(&nodes, Options::TCP).expect("is a tree");
-        // parts of the link in 1/1024, behind a queue of so many us
-        let mut held = |us: u64| {
-            weir.queue = weir.capacity * us * 1_000;
-            (i128::from(weir.capacity) - i128::from(weir.budget())) * 1_024
-                / i128::from(weir.capacity)
-        };
-        assert_eq!([0, 50, 120, 180].map(&mut held), [-4, 0, 3, 17]);
-        assert_eq!([1_000, 20_000].map(&mut held), [36, 36]);
-    }
-}
+mod tests;

@@ -254,3 +254,26 @@ impl Inner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Node, Options};
+
+    #[test]
+    fn there_is_room_for_all_events_from_the_start() {
+        let nodes = [Node::link(Rate::from_bps(1_000)), Node::leaf(0, 1)];
+        let (weir, _) = Weir::new(&nodes, Options::TCP).expect("is a tree");
+        assert!(weir.joining.events.capacity() >= limits::SHARE_EVENTS);
+    }
+
+    #[test]
+    fn a_node_keeps_only_what_is_more_than_nothing() {
+        let nodes = [Node::link(Rate::from_bps(1_000)), Node::leaf(0, 1)];
+        let (mut weir, _) = Weir::new(&nodes, Options::TCP).expect("is a tree");
+        weir.inner[0].keeps(Packed::new(0));
+        assert!(!weir.inner[0].child.flags.has(Flags::KEEPS));
+        weir.inner[0].keeps(Packed::new(1));
+        assert!(weir.inner[0].child.flags.has(Flags::KEEPS));
+    }
+}
