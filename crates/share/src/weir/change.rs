@@ -75,7 +75,6 @@ impl Weir {
     fn put(&mut self, at: u32) {
         let leaf = &mut self.leaves[at as usize];
         if let Some(head) = self.joining.head(leaf.child.parent) {
-            *leaf = Leaf::new(leaf.child);
             leaf.child.flags.set(Flags::WAITING | Flags::JOINED, false);
             leaf.child.flags.set(Flags::FREE, true);
             leaf.link(*head);

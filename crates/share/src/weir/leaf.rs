@@ -51,7 +51,9 @@ const BURST: (i64, i64) = (4, 16);
 const BURST_TIME: u64 = 1 << 20;
 
 impl Leaf {
-    pub(super) fn new(child: Child) -> Leaf {
+    /// One of which nothing is known, whatever was of the one that had its place.
+    pub(super) fn new(mut child: Child) -> Leaf {
+        child.flags.set_part(LENGTH.0, LENGTH.1, 0);
         let (rate, last, credit, small) = (0, 0, 0, 0);
         Leaf { rate, last, credit, small, bytes: 0, age: 0, gap_max: 0, child }
     }
@@ -69,7 +71,7 @@ impl Leaf {
     /// Counts a packet of one that was silent; its rate is to be found anew.
     pub(super) fn begin(&mut self, now: u64, len: u32, most: i64) {
         let gap = now.saturating_sub(self.last);
-        if self.last == 0 {
+        if self.longest() == 0 {
             // a newcomer may say something before anything is known of it
             let burst = burst(len, most);
             (self.credit, self.small) = (burst, burst.unsigned_abs());

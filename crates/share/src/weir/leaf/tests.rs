@@ -75,12 +75,23 @@ fn amount(bytes: i64) -> i64 {
 }
 
 #[test]
-fn the_first_packet_brings_a_burst_and_its_length_and_sets_the_time_constant_back() {
-    let (mut leaf, _) = steady(MS);
-    assert_eq!((leaf.longest(), leaf.constant()), (1_000, 23));
-    leaf.last = 0;
-    leaf.begin(5 * MS, 1_400, 0);
+fn the_first_packet_of_a_newcomer_brings_a_burst() {
+    let (known, last) = steady(MS);
+    let mut leaf = Leaf::new(known.child);
+    // it may have joined before
+    leaf.last = last;
+    leaf.begin(last + 20 * MS, 1_400, 0);
     assert_eq!((leaf.credit, leaf.small), (amount(5_600), 5_600 << 33));
+    assert_eq!((leaf.longest(), leaf.gap_max), (1_400, 0));
+}
+
+#[test]
+fn the_rate_of_one_that_was_silent_is_found_anew_and_its_credit_kept() {
+    let (mut leaf, last) = steady(MS);
+    assert_eq!((leaf.longest(), leaf.constant()), (1_000, 23));
+    (leaf.credit, leaf.small) = (77, 78);
+    leaf.begin(last + 50 * MS, 1_400, 0);
+    assert_eq!((leaf.credit, leaf.small), (77, 78));
     assert_eq!((leaf.longest(), leaf.constant()), (1_400, 21));
     assert_eq!((leaf.rate, leaf.bytes, leaf.age), (0, 0, 0));
 }
@@ -142,8 +153,8 @@ fn eight_packets_are_overdue_when_more_than_their_time_is_over() {
 
 #[test]
 fn the_rate_is_all_bytes_by_all_time_for_two_time_constants() {
-    let (mut leaf, _) = steady(MS);
-    leaf.begin(0, 1_000, 0);
+    let (mut leaf, last) = steady(MS);
+    leaf.begin(last, 1_000, 0);
     // 16 Mbit/s: sixteen packets take 8 ms, so the time constant is 2^22 ns, and twice that 8.39 ms
     for at in 1..=16 {
         leaf.count(leaf.last + MS / 2, 1_000);

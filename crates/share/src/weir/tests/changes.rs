@@ -79,6 +79,35 @@ fn what_was_known_of_a_leaf_is_forgotten_when_it_begins_anew() {
 }
 
 #[test]
+fn a_leaf_that_joins_a_full_link_has_the_burst_of_a_newcomer() {
+    let link = Node::link(mbit(1_000));
+    let mut weir = made(&[link, Node::leaf(0, 1), Node::spare(0)], Options::SHORT);
+    let (now, _) = send(&mut weir, MS, 20, &[(0, 5)]);
+    assert!((0..9).any(|_| !weir.packet(at(now), 0, 1_000).passes()));
+    let leaf = weir.join(at(now), 0, false).expect("there is room");
+    let passed = (0..40).filter(|_| weir.packet(at(now + 10), leaf, 1_000).passes());
+    assert_eq!(passed.count(), 16);
+}
+
+#[test]
+fn who_has_the_place_of_another_has_nothing_of_it() {
+    let mut weir = spare();
+    let leaf = weir.join(at(MS), 0, false).expect("there is room");
+    let longest = |weir: &Weir| weir.leaves[leaf as usize].longest();
+    weir.packet(at(2 * MS), leaf, 9_000);
+    weir.packet(at(2 * MS), leaf, 9_000);
+    weir.remove(Place::Leaf(leaf));
+    assert_eq!(weir.join(at(3 * MS), 0, false), Some(leaf));
+    let Leaf { rate, credit, small, .. } = weir.leaves[leaf as usize];
+    assert_eq!((rate, credit, small, longest(&weir)), (0, 0, 0, 0));
+    weir.packet(at(4 * MS), leaf, 100);
+    assert_eq!(longest(&weir), 100);
+    weir.begin_anew(leaf);
+    weir.packet(at(5 * MS), leaf, 60);
+    assert_eq!(longest(&weir), 60);
+}
+
+#[test]
 fn another_weight_moves_the_shares() {
     let mut weir = flat(3, Options::SHORT);
     let both = [(0, 5), (1, 5)];
