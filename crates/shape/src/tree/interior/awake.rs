@@ -271,3 +271,15 @@ fn who_is_served_for_its_guarantee_and_is_then_alone_is_no_longer_due() {
     assert_eq!(world.interior.alone(), Some(0));
     assert!(!world.nodes[0].share.flags.has(Flags::IS_DUE));
 }
+
+/// Who should finish first is known to a fifth of a frame of the one with the most weight.
+#[test]
+fn a_kind_has_the_frame_of_its_heaviest_child() {
+    for weights in [[17u64, 16, 967], [16, 17, 967]] {
+        let child = |weight| Child { weight, priority: 0, rate: Rate::ZERO };
+        let (interior, _) = sorted(&weights.map(child), Rate::MAX, false);
+        let frames: Vec<u64> = interior.kinds.iter().map(|kind| kind.frame).collect();
+        let frame = |weight: u64| FRAME * ((1_000 << UNIT) / weight);
+        assert_eq!(frames, [frame(17), frame(967)]);
+    }
+}
