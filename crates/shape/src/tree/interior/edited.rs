@@ -190,6 +190,17 @@ fn who_has_another_share_in_steps_counts_once() {
 }
 
 #[test]
+fn time_goes_by_the_weights_of_after_the_edit() {
+    let mut world = twelve();
+    (0..2).for_each(|_| _ = world.pop());
+    world.edit(|spec| spec.nodes[2..7].iter_mut().for_each(|node| node.weight = 9));
+    let before = world.link().v;
+    world.pop();
+    // very many count their time in a power of 16
+    assert_eq!(world.link().v - before, 1_000 * ((256 << UNIT) / (7 * 10 + 5 * 9)));
+}
+
+#[test]
 fn an_edit_that_comes_before_the_last_is_over_loses_nobody() {
     let mut world = twelve();
     let unfinished = world.begins(|spec| spec.nodes[2].weight = 9);
