@@ -412,3 +412,22 @@ fn edits_of_a_leaf_that_waits_for_its_ceiling_let_it_wait_on() {
     }
     assert_eq!((world.sent[1], world.tree.next_at()), (sent, next));
 }
+
+/// Each class has frames all the time: of one leaf before an edit, of the other after it.
+#[test]
+fn leaves_that_change_places_take_nothing_from_their_classes() {
+    let inner = |number| NodeSpec::new(number, 0, false);
+    for frames in [1, 3, 10] {
+        let nodes = vec![leaf(1, 0, 8), inner(2), inner(3), leaf(4, 2, 1), leaf(5, 3, 1)];
+        let mut world = World::new(spec(mbit(100), nodes), [1, 4, 5]);
+        for _ in 0..5_000 / frames {
+            world.steps(frames);
+            world.edit(|spec| {
+                (spec.nodes[3].parent, spec.nodes[4].parent) =
+                    (spec.nodes[4].parent, spec.nodes[3].parent);
+            });
+        }
+        let share = world.share(4) + world.share(5);
+        assert!((share - 0.2).abs() < 0.002, "an edit every {frames} frames: {share:.4}");
+    }
+}

@@ -54,7 +54,9 @@ fn node(draw: &mut Draw, number: u32, parent: u32, is_leaf: bool) -> NodeSpec {
     let mut node = NodeSpec::new(number, parent, is_leaf);
     node.weight = 1 + draw.below(100);
     node.priority = draw.small(4).to_be_bytes()[1];
-    node.rate = Rate::from_bps(draw.below(1_000_000));
+    if draw.below(2) == 0 {
+        node.rate = Rate::from_bps(draw.below(1_000_000));
+    }
     if draw.below(2) == 0 {
         node.ceil = Rate::from_bps(1_000_000 + draw.below(20_000_000));
     }

@@ -216,3 +216,13 @@ fn where_children_are_many_each_call_gives_half_as_many_a_new_place() {
     assert_eq!(calls, Some(5));
     assert!(world.tree.pop(NOW).is_some());
 }
+
+#[test]
+fn where_many_wait_each_call_notes_half_as_many_anew() {
+    let mut world = World::new(40);
+    (1..=40).for_each(|leaf| world.push(leaf, 0, 2));
+    let mut edit = world.edit(|spec| spec.nodes[6].weight = 2);
+    // one with another weight and seven more, then eight with each call
+    let calls = (1..100).find(|_| world.tree.goes_on(NOW, &mut edit));
+    assert_eq!(calls, Some(6));
+}

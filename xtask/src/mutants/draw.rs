@@ -288,7 +288,8 @@ mod tests { fn g() { a + b } }
     #[test]
     fn modules_of_tests_are_known() {
         let file = "crates/shape/src/tree/interior.rs";
-        let awake = "crates/shape/src/tree/interior/awake";
-        assert_eq!(tests_of(file), [format!("{awake}.rs"), format!("{awake}/")]);
+        let ends = ["awake.rs", "awake/", "edited.rs", "edited/"];
+        let folder = "crates/shape/src/tree/interior";
+        assert_eq!(tests_of(file), ends.map(|end| format!("{folder}/{end}")));
     }
 }

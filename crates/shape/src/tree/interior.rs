@@ -458,6 +458,9 @@ const fn within(v: u64, least: u64, most: u64) -> u64 {
 mod awake;
 
 #[cfg(test)]
+mod edited;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -185,6 +185,7 @@ mod tests {
         // in proportion, to a thousandth
         assert_eq!(clocks(&[child(10_000, 1), child(30_030, 3)], 40_000), [None, None]);
         assert_eq!(clocks(&[child(10_000, 1), child(29_970, 3)], 40_000), [None, None]);
+        assert_eq!(clocks(&[child(10_000, 2), child(30_000, 6)], 40_000), [None, None]);
         let both = Some(true);
         assert_eq!(clocks(&[child(10_000, 1), child(30_031, 3)], 50_000), [both, both]);
         // a sibling without one has nothing to do with them

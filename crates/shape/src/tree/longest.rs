@@ -230,6 +230,36 @@ mod tests {
     }
 
     #[test]
+    fn a_larger_table_keeps_who_is_behind_whom() {
+        let (mut longest, mut nodes) = all(&[9, 9, 9]);
+        longest.move_into(&mut vec![Links::default(); 100]);
+        longest.forget(1, &mut nodes[1]);
+        longest.forget(2, &mut nodes[2]);
+        assert_eq!(longest.find(&mut nodes), Some(0));
+    }
+
+    #[test]
+    fn a_leaf_that_grows_within_its_ring_stays_where_it_is() {
+        // a ring for 8 and 9 frames
+        let (mut longest, mut nodes) = all(&[8, 8]);
+        assert_eq!(longest.find(&mut nodes), Some(1));
+        nodes[0].chain.count(1);
+        longest.grew(0, &mut nodes[0]);
+        assert_eq!(longest.find(&mut nodes), Some(1));
+        nodes[0].chain.count(1);
+        longest.grew(0, &mut nodes[0]);
+        assert_eq!(longest.find(&mut nodes), Some(0));
+    }
+
+    #[test]
+    fn a_leaf_that_has_no_frames_any_more_is_not_the_longest() {
+        let (mut longest, mut nodes) = all(&[9]);
+        nodes[0].chain = Chain::default();
+        assert_eq!(longest.find(&mut nodes), None);
+        assert_eq!(nodes[0].ring, 0);
+    }
+
+    #[test]
     fn a_question_moves_sixteen_down_and_the_next_goes_on() {
         let (mut longest, mut nodes) = all(&[100; 40]);
         for (number, node) in nodes.iter_mut().enumerate() {

@@ -293,8 +293,19 @@ mod tests {
         assert_eq!((due.time_for(1_000), due.end(), due.grace), (1_000 * BYTE, FRAME * BYTE, 0));
         let late = Due::new(RATE, true);
         assert_eq!(late.grace, 2 * 1_536 * BYTE);
-        // a rate of nothing is one of next to nothing
+        // a rate of nothing is one of next to nothing: a byte a second
         assert_eq!(Due::new(Rate::ZERO, false), Due::new(Rate::from_bps(8), false));
+        assert_eq!(Due::new(Rate::ZERO, false).time_for(3), 3_000_000_000 * PARTS);
+    }
+
+    #[test]
+    fn a_clock_is_right_to_a_part_in_a_hundred_thousand_also_at_100_gbit_s() {
+        for bps in [1_000_000, 10_000_000_000, 100_000_000_000] {
+            let due = Due::new(Rate::from_bps(bps), false);
+            let exact = 8 * 1_000_000_000 * 1_000_000_000 / u128::from(bps) * u128::from(PARTS);
+            let off = exact.abs_diff(u128::from(due.time_for(1_000_000_000)));
+            assert!(off <= exact / 100_000, "{off} of {exact} at {bps} bit/s");
+        }
     }
 
     #[test]
@@ -449,5 +460,70 @@ mod tests {
             world.sent(0, 1_536);
         }
         assert_eq!(world.owed.by_clock, 0);
+    }
+
+    #[test]
+    fn clocks_take_99_of_a_hundred_frames_and_then_one_goes_by_weight() {
+        let mut world = World::new(&[1_000_000_000_000, 0]);
+        for _ in 0..3 {
+            for _ in 0..99 {
+                world.after(12);
+                assert_eq!(world.due(), Some(0));
+                world.sent(0, 1_536);
+            }
+            world.after(12);
+            assert_eq!(world.due(), None);
+            world.sent(1, 1_536);
+        }
+        for _ in 0..99 {
+            world.after(12);
+            world.sent(0, 1_536);
+        }
+        world.after(12);
+        assert_eq!(world.due(), None);
+        // and none once nobody is left for whom it would be kept
+        world.owed.sleeps(&world.nodes[1]);
+        assert_eq!(world.due(), Some(0));
+    }
+
+    /// The clocks of all are noted anew, so many at a time.
+    fn reviews(world: &mut World, memory: &mut Owed, mut budget: usize) -> (bool, usize) {
+        let tables = (&mut world.nodes[..], &world.dues[..]);
+        let is_over = world.owed.reviews(&mut budget, tables, memory);
+        (is_over, budget)
+    }
+
+    fn noted(world: &World) -> Vec<u32> {
+        let mut noted: Vec<u32> = world.owed.noted().collect();
+        noted.sort_unstable();
+        noted
+    }
+
+    #[test]
+    fn clocks_that_are_due_are_noted_anew_as_well() {
+        let mut world = World::new(&[4_000_000, 1_000_000, 2_000_000]);
+        // all are due, the first soonest
+        assert_eq!(world.due(), Some(0));
+        let mut memory = Owed::with_capacity(3);
+        world.owed.begins_anew(&mut memory);
+        world.nodes[1].share.flags.clear(Flags::OWED);
+        assert_eq!(reviews(&mut world, &mut memory, 2), (false, 0));
+        assert_eq!(reviews(&mut world, &mut memory, 2), (true, 1));
+        assert_eq!(noted(&world), [0, 2]);
+        assert!(!world.nodes[1].share.flags.has(Flags::LISTED_OWED));
+        // their memory is there again
+        assert_eq!((memory.coming.capacity(), memory.due.capacity()), (3, 3));
+    }
+
+    #[test]
+    fn clocks_that_were_lost_meanwhile_go_some_at_a_time() {
+        for (budget, is_over, left) in [(2, false, 3), (4, false, 1), (5, true, 0), (6, true, 0)] {
+            let mut world = World::new(&[1_000_000; 5]);
+            world.nodes.iter_mut().for_each(|node| node.share.flags.clear(Flags::OWED));
+            let mut memory = Owed::with_capacity(5);
+            let spent = budget.min(5);
+            assert_eq!(reviews(&mut world, &mut memory, budget), (is_over, budget - spent));
+            assert_eq!(noted(&world).len(), left, "{budget}");
+        }
     }
 }

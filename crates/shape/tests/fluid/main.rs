@@ -351,11 +351,17 @@ impl World {
         self.tree.apply(self.now, &mut edit, |leaf| leaf, |_, _, _| {});
         let mut calls = 0;
         while !self.tree.goes_on(self.now, &mut edit) {
+            self.agrees(false)?;
             self.leaves(Instant::MAX)?;
             calls += 1;
             prop_assert!(calls < 100, "an edit has no end");
         }
-        Ok(())
+        self.agrees(true)
+    }
+
+    /// The tree agrees with itself.
+    fn agrees(&self, is_done: bool) -> Result<(), TestCaseError> {
+        self.tree.check(is_done).map_err(TestCaseError::fail)
     }
 
     fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {

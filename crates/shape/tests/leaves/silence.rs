@@ -58,3 +58,29 @@ fn nor_is_a_pace() {
         }
     }
 }
+
+#[test]
+fn who_comes_back_with_more_than_is_left_of_its_turn_waits_for_the_next() {
+    let mut world = World::new(RATE, Care { queue: Queueing::Fair, ..Care::default() });
+    let sender = |flow, size| Sender { flow, host: flow, size, pace: Pace::Silent };
+    let (bulk, one) = (world.add(sender(0, 996)), world.add(sender(1, 996)));
+    let pop = |world: &mut World| {
+        world.now = world.now.max(world.tree.next_at().expect("frames wait"));
+        let out = world.tree.pop(world.now).expect("may leave");
+        world.pool.give(out.frame);
+        out.label.flow.index
+    };
+    let send = |world: &mut World, sizes: &[usize]| {
+        for &size in sizes {
+            world.senders[one].size = size;
+            assert!(world.send(one));
+        }
+    };
+    send(&mut world, &[996, 996, 400]);
+    (0..10).for_each(|_| assert!(world.send(bulk)));
+    // in its second turn it sends its last frame and has 672 bytes left; the other begins its own
+    assert_eq!([(); 6].map(|()| pop(&mut world)), [1, 1, 0, 0, 1, 0]);
+    send(&mut world, &[1_496, 496]);
+    // a frame that would fit is no reason to go first: a larger one is before it
+    assert_eq!([(); 2].map(|()| pop(&mut world)), [0, 1]);
+}

@@ -70,17 +70,16 @@ impl Tree {
                 self.sort_anew(now, parent);
             }
         }
-        for parent in &edit.parents {
-            self.falls_silent(now, parent.number);
-            let known = parent.steps.as_ref().map_or(parent.shares.len(), |steps| steps.done);
-            parent.shares[..known].iter().for_each(|(child, ..)| self.wake_anew(now, *child));
-        }
         for (told, _) in &edit.changed {
             self.wake_anew(now, told.number);
         }
         for &number in &edit.removed {
             // an heir that had nothing has something now
             self.wake_anew(now, successor(number));
+        }
+        // last: who has something again keeps its place
+        for parent in &edit.parents {
+            self.falls_silent(now, parent.number);
         }
     }
 
@@ -330,9 +329,6 @@ impl Tree {
         new.continues(&self.interiors[at]);
         for (child, share, due) in shares.iter() {
             let node = &mut self.nodes[*child as usize];
-            if node.kind == Kind::Interior && !self.interiors[*child as usize].is_active() {
-                new.has_none_below(node);
-            }
             new.adopts(now, *child, node, (share, due), &mut self.clocks.dues[*child as usize]);
         }
         while let Some(node) = self.nodes.get_mut(*waiting as usize) {
@@ -342,9 +338,6 @@ impl Tree {
                 new.relists(child, node);
             }
             *waiting = next;
-        }
-        for (child, ..) in shares.iter() {
-            new.relists(*child, &mut self.nodes[*child as usize]);
         }
         std::mem::swap(&mut self.interiors[at], new);
     }

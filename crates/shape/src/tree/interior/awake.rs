@@ -1,6 +1,8 @@
 //! What time is, and who counts, as children wake and leave: step by step.
 
 use super::*;
+use crate::tree::kinds::{Child, sorted};
+use weir_units::{Rate, Span};
 
 /// Children of one kind, of the same weight, one time for a byte.
 struct World {
@@ -14,10 +16,20 @@ const BYTE: u64 = 4 << UNIT;
 
 impl World {
     fn new() -> World {
-        let mut node = Node::default();
-        (node.share.weight, node.share.per_byte) = (1, BYTE);
-        let kinds = [Calendar::new(0, 0, FRAME * BYTE)].into();
-        World { interior: Interior::new(kinds, None, 4), nodes: vec![node; 4], now: Instant::ZERO }
+        World::with(4, 1)
+    }
+
+    /// So many children, in turn of so many kinds.
+    fn with(children: u16, kinds: u16) -> World {
+        let node = |number: u16| {
+            let mut node = Node::default();
+            (node.share.weight, node.share.per_byte) = (1, BYTE);
+            node.share.group = number % kinds;
+            node
+        };
+        let calendars = (0..kinds).map(|kind| Calendar::new(kind, 0, FRAME * BYTE));
+        let interior = Interior::new(calendars.collect(), None, 4);
+        World { interior, nodes: (0..children).map(node).collect(), now: Instant::ZERO }
     }
 
     fn wake(&mut self, number: u32) {
@@ -146,4 +158,128 @@ fn time_is_where_one_is_that_wakes_alone() {
     world.send(500, false);
     world.wake(0);
     assert_eq!((world.interior.v, world.served(0)), (1_500 * BYTE, 0));
+}
+
+/// Two that start 2 000 and 3 000 bytes behind `base`; one has left ahead of time, and others lack
+/// something. It is `v` bytes behind `base`.
+fn two(kinds: u16, base: u64, v: u64) -> World {
+    let mut world = World::with(2, kinds);
+    world.interior.v = base;
+    for (number, s) in [(0, 2_000), (1, 3_000)] {
+        world.nodes[number as usize].share.s = base.wrapping_add(s * BYTE);
+        world.wake(number);
+    }
+    world.interior.v = base.wrapping_add(v * BYTE);
+    world.interior.moves_on_by(-1_200);
+    (world.interior.active_weight, world.interior.gone_weight) = (3, 1);
+    world.interior.gone_bytes = 10;
+    world
+}
+
+/// A day is 64 bytes; the first who starts does so on one that begins at 1 984.
+#[test]
+fn time_is_never_before_who_starts_first_nor_behind_who_should_have_finished() {
+    let around_the_end = 0u64.wrapping_sub(1_536 * BYTE);
+    let bases = [1 << 40, around_the_end, 1 << 63];
+    for (kinds, base) in [1, 2].into_iter().flat_map(|kinds| bases.map(|base| (kinds, base))) {
+        let after = |v| {
+            let mut world = two(kinds, base, v);
+            assert_eq!(world.interior.next(world.now, &mut world.nodes, &[]), Some(0));
+            let Interior { v, slot, .. } = world.interior;
+            (v.wrapping_sub(base) / BYTE, slot.cast_signed(), world.gone())
+        };
+        // nobody is within its share, so nobody lacks anything
+        for v in [1_200, 1_983] {
+            assert_eq!(after(v), (1_984, 0, (2, 0, 0)), "{kinds} from {base} on");
+        }
+        for (v, is) in [(1_984, 1_984), (2_500, 2_500), (3_520, 3_520), (9_000, 3_520)] {
+            assert_eq!(after(v), (is, -200, (3, 1, 10)), "{kinds} from {base} on");
+        }
+    }
+}
+
+#[test]
+fn forty_thousand_children_each_have_their_turn() {
+    let mut world = World::with(40_000, 1);
+    (0..40_000).for_each(|number| world.wake(number));
+    assert_eq!((world.interior.count, world.gone()), (40_000, (40_000, 0, 0)));
+    let mut turns: Vec<u32> = (0..40_000).map(|_| world.send(1_000, true)).collect();
+    turns.sort_unstable();
+    assert!(turns.into_iter().eq(0..40_000));
+}
+
+/// Virtual time is a circle: even one of the least weight goes less than half of it at once.
+#[test]
+fn who_has_the_least_weight_and_sends_a_large_frame_is_ahead() {
+    let child = |weight| Child { weight, priority: 0, rate: Rate::ZERO };
+    let told = [child(1), child(1 << 30)];
+    let (interior, shares) = sorted(&told, Rate::MAX, false);
+    let nodes = shares.iter().map(|(share, _)| Node { share: *share, ..Node::default() });
+    let mut world = World { interior, nodes: nodes.collect(), now: Instant::ZERO };
+    (0..2).for_each(|number| world.wake(number));
+    let mut turns: Vec<u32> = (0..1_000).map(|_| world.send(9_000, true)).collect();
+    turns.retain(|&number| number == 0);
+    assert_eq!(turns.len(), 1);
+}
+
+#[test]
+fn who_is_noted_in_a_calendar_of_before_an_edit_may_start_earlier() {
+    for is_closing in [false, true] {
+        let mut calendar = Calendar::new(0, 0, FRAME * BYTE);
+        calendar.is_closing = is_closing;
+        let mut nodes = [Node::default()];
+        nodes[0].share.flags.set(Flags::ACTIVE);
+        nodes[0].share.s = 1_000 * BYTE;
+        calendar.note(0, &mut nodes[0]);
+        assert_eq!(starts(&mut calendar, &mut nodes), Some(960 * BYTE));
+        nodes[0].share.s = 500 * BYTE;
+        let start = if is_closing { 500 } else { 960 };
+        assert_eq!(starts(&mut calendar, &mut nodes), Some(start * BYTE));
+    }
+}
+
+/// One has a guarantee, one has none.
+fn with_clocks() -> (World, Vec<Due>) {
+    let child = |rate| Child { weight: 1, priority: 0, rate: Rate::from_bps(rate) };
+    let rate = Rate::from_bps(10_000_000);
+    let (interior, shares) = sorted(&[child(9_000_000), child(0)], rate, false);
+    let nodes = shares.iter().map(|(share, _)| Node { share: *share, ..Node::default() });
+    let dues = shares.iter().map(|(_, due)| *due).collect();
+    let now = Instant::from_ns(1_000_000_000);
+    (World { interior, nodes: nodes.collect(), now }, dues)
+}
+
+#[test]
+fn who_is_served_for_its_guarantee_and_is_then_alone_is_no_longer_due() {
+    let (mut world, mut dues) = with_clocks();
+    (0..2).for_each(|n| world.interior.wake(world.now, n, &mut world.nodes, &mut dues));
+    let others = |world: &World| world.interior.owed.as_ref().map(|owed| owed.others());
+    assert_eq!(others(&world), Some(1));
+    let mut send = |world: &mut World, stays: [bool; 2]| {
+        let number = world.interior.next(world.now, &mut world.nodes, &dues).expect("has frames");
+        let (node, due) = (&mut world.nodes[number as usize], &mut dues[number as usize]);
+        let is_due = node.share.flags.has(Flags::IS_DUE);
+        world.interior.clocks_go_on(world.now, node, due, 1_000);
+        world.interior.sent(number, node, 1_000, stays[number as usize]);
+        (number, is_due)
+    };
+    // it is not due any more, and the other sends all it has
+    while send(&mut world, [true, false]) != (1, false) {}
+    assert_eq!(others(&world), Some(0));
+    world.now += Span::from_secs(1);
+    assert_eq!(send(&mut world, [true, false]), (0, true));
+    assert_eq!(world.interior.alone(), Some(0));
+    assert!(!world.nodes[0].share.flags.has(Flags::IS_DUE));
+}
+
+/// Who should finish first is known to a fifth of a frame of the one with the most weight.
+#[test]
+fn a_kind_has_the_frame_of_its_heaviest_child() {
+    for weights in [[17u64, 16, 967], [16, 17, 967]] {
+        let child = |weight| Child { weight, priority: 0, rate: Rate::ZERO };
+        let (interior, _) = sorted(&weights.map(child), Rate::MAX, false);
+        let frames: Vec<u64> = interior.kinds.iter().map(|kind| kind.frame).collect();
+        let frame = |weight: u64| FRAME * ((1_000 << UNIT) / weight);
+        assert_eq!(frames, [frame(17), frame(967)]);
+    }
 }

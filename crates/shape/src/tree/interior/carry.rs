@@ -42,7 +42,7 @@ impl Interior {
         if self.is_closing() {
             self.lets_go(node);
         } else {
-            self.has_none_below(node);
+            self.leaves_its_order(node);
             // the heaps go with the order that ends
             node.share.flags.clear(Flags::LISTED_OWED);
         }
@@ -50,17 +50,17 @@ impl Interior {
         (node.share.s, node.share.per_byte) = (u64::from(bytes.unsigned_abs()), 0);
     }
 
-    /// A child has nothing more to send because of the edit.
-    pub(crate) fn has_none_below(&mut self, node: &mut Node) {
+    /// A child leaves an order that ends. Who leaves it ahead of time counts in the next one.
+    fn leaves_its_order(&mut self, node: &mut Node) {
         if node.share.flags.has(Flags::ACTIVE) {
-            // an order that begins has not counted it yet, and one that ends is not asked again
+            // its parent may be gone already and count nobody
             self.active_weight += node.share.weight;
             self.leaves(&node.share);
             node.share.flags.clear(Flags::ACTIVE);
         }
     }
 
-    /// The same where the order goes on: below the child an edit took away all there was.
+    /// An edit took away all there was below a child.
     pub(crate) fn ends(&mut self, now: Instant, number: u32, nodes: &mut [Node], dues: &mut [Due]) {
         self.has_company(now, nodes, dues);
         self.lets_go(&mut nodes[number as usize]);
@@ -110,7 +110,7 @@ impl Interior {
         let was = node.share;
         node.share = Share { s: self.v, next: was.next, ..*told.0 };
         node.share.flags.set(was.flags.of_its_own());
-        if self.is_closing() && was.per_byte > 0 {
+        if self.is_closing() {
             node.share.flags.set(was.flags.noted());
         }
         if was.per_byte == 0 {

@@ -72,3 +72,86 @@ impl Interior {
         wrong.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use weir_packet::{Headers, Label, Pool, Side};
+    use weir_units::{Instant, Rate};
+
+    use super::*;
+    use crate::Link;
+    use crate::tree::owed::{Due, Owed};
+    use crate::tree::{Edit, LINK, NodeSpec, Spec, Tree};
+
+    /// Leaves 1 to 3 have frames, the first and the second a guarantee; 4 is a class without any.
+    fn tree() -> Tree {
+        let node = |number| NodeSpec::new(number, LINK, number < 4);
+        let mut nodes: Vec<NodeSpec> = (1..=4).map(node).collect();
+        nodes[..2].iter_mut().for_each(|node| node.rate = Rate::from_bps(3_000_000));
+        let (rate, link) = (Rate::from_bps(10_000_000), Link::default());
+        let spec = Spec { rate, link, nodes, cares: vec![] };
+        let mut tree = Tree::new(10, 10, 0, Instant::ZERO);
+        let mut edit = Edit::between(&Spec::default(), &spec);
+        tree.apply(Instant::ZERO, &mut edit, |leaf| leaf, |_, _, _| {});
+        let mut pool = Pool::new(10, 100);
+        for leaf in [1, 2, 3] {
+            let frame = pool.fill(&[0; 100]).expect("a buffer");
+            let label = Label { leaf, ..Label::new(Side::Lan, &Headers::EMPTY) };
+            assert!(tree.push(Instant::ZERO, frame, label).is_ok());
+        }
+        tree
+    }
+
+    /// What the check says of a tree that was changed so.
+    fn told(change: impl FnOnce(&mut Interior, &mut [Node])) -> String {
+        let mut tree = tree();
+        assert_eq!(tree.check(true), Ok(()));
+        change(&mut tree.interiors[LINK as usize], &mut tree.nodes);
+        tree.check(true).expect_err("it does not agree with itself")
+    }
+
+    #[test]
+    fn whatever_does_not_agree_is_told() {
+        let is_told = |words: &str, told: String| assert!(told.contains(words), "{told}");
+        is_told("4 awake, and that are [1, 2, 3]", told(|link, _| link.count += 1));
+        is_told("weight 4 of 3", told(|link, _| link.active_weight += 1));
+        is_told("weight 2 of 3", told(|link, _| link.gone_weight += 1));
+        let first = |link: &mut Interior| link.kinds[0].first().expect("all are noted");
+        is_told(
+            "somebody is noted twice",
+            told(|link, nodes| {
+                let number = first(link);
+                link.kinds[0].note(number, &mut nodes[number as usize]);
+            }),
+        );
+        is_told(
+            "is awake and noted nowhere",
+            told(|link, nodes| {
+                let number = first(link);
+                link.kinds[0].take_first(&mut nodes[number as usize]);
+            }),
+        );
+        is_told("where it was before an edit", told(|link, _| link.kinds[0].is_closing = true));
+        is_told("1 are noted that are no children", told(|_, nodes| nodes[3].parent = 4));
+        is_told(
+            "clocks noted twice: [1, 2, 1]",
+            told(|link, nodes| {
+                let mut owed = Owed::with_capacity(3);
+                for number in [1, 2, 1] {
+                    let node = &mut nodes[number as usize];
+                    node.share.flags.clear(Flags::LISTED_OWED);
+                    owed.comes(number, node, &Due::default());
+                }
+                link.owed = Some(Box::new(owed));
+            }),
+        );
+        is_told(
+            "1 waits for no clock",
+            told(|link, _| link.owed = Some(Box::new(Owed::with_capacity(2)))),
+        );
+        is_told(
+            "1 have no guarantee, 0 are counted",
+            told(|link, _| link.owed = Some(Box::new(Owed::with_capacity(2)))),
+        );
+    }
+}

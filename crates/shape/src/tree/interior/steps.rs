@@ -71,7 +71,7 @@ impl Interior {
         self.has_company(now, nodes, dues);
         let (node, due) = (&mut nodes[number as usize], &mut dues[number as usize]);
         let was = node.share;
-        if was.per_byte > 0 && was.flags.has(Flags::ACTIVE) {
+        if was.flags.has(Flags::ACTIVE) {
             // it is counted anew
             self.count -= 1;
             self.active_weight -= was.weight;

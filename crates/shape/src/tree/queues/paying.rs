@@ -106,13 +106,7 @@ impl Queues {
         match joins {
             Some(id) if own == host => {
                 let has_more = |other: &u32| self.bytes_in(*other, number) > of_joining(self);
-                let fattest = fattest.filter(has_more);
-                let bytes = of_joining(self);
-                if fattest.is_none() && bytes > 0 {
-                    // it has frames: the next who asks will know of it
-                    self.hosts[host].fattest.notice(id, bytes);
-                }
-                fattest.or(Some(id))
+                fattest.filter(has_more).or(Some(id))
             }
             _ => fattest.or_else(|| self.anyone(number, host)).or_else(|| {
                 // rather another connection of the newcomer's host than the newcomer
