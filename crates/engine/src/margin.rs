@@ -5,11 +5,11 @@
 //!
 //! Two things give it away. Where a queue grows there, the way to hosts of the WAN side and back
 //! takes longer than it did ([`RoundTrip::raised`](crate::RoundTrip::raised)) while the link's rate
-//! does not bind: the line does, so what comes through is what it carries (`window` says how that
-//! is known upstream). Then the link goes below it, further the longer the queue is, until that is
-//! gone, and stays 3 % below. Where the link's rate binds and the way is as short as ever, there
-//! may be more: after a rest it tries, a little at first, then more and more, up to what was told.
-//! Long ways while the link binds are doubtful: it gives up to a tenth, and if that shortens
+//! does not bind: the line does, so what comes through is what it carries (`window` and `slope` say
+//! how that is known upstream). Then the link goes below it, further the longer the queue is, until
+//! that is gone, and stays 3 % below. Where the link's rate binds and the way is as short as ever,
+//! there may be more: after a rest it tries, a little at first, then more and more, up to what was
+//! told. Long ways while the link binds are doubtful: it gives up to a tenth, and if that shortens
 //! nothing they are somebody else's. So are ways that stay long although the link has gone well
 //! below what came.
 //!
@@ -26,6 +26,7 @@
 //! [`Margin::after`] keeps what was found. Not seen: a line with less than a twentieth of what was
 //! told, and one that carries no TCP with timestamps (upstream: no uploads over TCP).
 
+mod slope;
 mod window;
 
 use weir_packet::Side;
@@ -35,6 +36,7 @@ use weir_units::{Instant, Rate, Span};
 
 use crate::compile;
 use crate::engine::{LINK, Snapshot};
+use slope::Slope;
 pub use window::Look;
 use window::{BINDS, Mix, Queue, Window, rate_of};
 
@@ -44,6 +46,7 @@ pub struct Margin {
     /// The side that the rate leads to.
     towards: Side,
     mix: Mix,
+    slope: Slope,
     /// What the operator says that the line carries: the rate is never higher.
     told: Rate,
     link: Link,
@@ -70,6 +73,8 @@ pub struct Margin {
     /// How long somebody else's queue is believed to be that.
     belief: Span,
     since: Option<(Instant, Look)>,
+    /// What ever came over the line, or left for it, as it counts there.
+    all: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +132,12 @@ const SILENCE: Span = Span::from_ms(500);
 const LESS: u32 = 970_000;
 const LESS_UP: u32 = 850_000;
 const NEAR: u32 = 50_000;
+/// Upstream: what acknowledgements say may be wrong by this, and the slope of the queue right; one
+/// that is as long as both agree to this is made by what leaves here.
+const FAR: u32 = 300_000;
+const OURS: u32 = 100_000;
+/// Where less than this of the rate comes, the line is another one than that before.
+const FELL: u32 = 800_000;
 /// A queue at the provider grows shorter within this, or is none of ours.
 const PATIENCE: Span = Span::from_secs(2);
 /// How long doubt waits, how fast it then goes down each second.
@@ -137,7 +148,7 @@ const DOUBT_END: Span = Span::from_secs(6);
 const BELIEF: [Span; 2] = [Span::from_secs(5), Span::from_secs(60)];
 /// How long it rests before it tries for more; and where one host alone said what the line
 /// carries, but others have come.
-const REST: Span = Span::from_ms(1_200);
+const REST: Span = Span::from_ms(800);
 const SHORT_REST: Span = Span::from_ms(200);
 /// The same comes if it differs by this at most; how far above that it stays if no more comes.
 const SAME: u32 = 15_000;
@@ -163,6 +174,8 @@ impl Margin {
         finds.then(|| Margin {
             towards,
             mix: Mix::default(),
+            slope: Slope::new(),
+            all: 0,
             told,
             link: compile::link(plan),
             rate: told.part(BELOW),
@@ -298,8 +311,23 @@ impl Margin {
             State::Rising(_, before) => before,
             _ => Rate::ZERO,
         };
-        self.learn(window.came.max(least).min(self.told), window.hosts);
+        let came = match self.towards {
+            Side::Lan => window.came,
+            Side::Wan => {
+                if window.came < self.rate.part(FELL) {
+                    self.slope.ends();
+                }
+                self.by_slope(window.came, FAR).unwrap_or(window.came)
+            }
+        };
+        self.learn(came.max(least).min(self.rate), window.hosts);
         self.empty(window, drain);
+    }
+
+    /// What the line carries by how its queue grows, unless that is far from what came.
+    fn by_slope(&self, came: Rate, far: u32) -> Option<Rate> {
+        let far = came.part(far);
+        self.slope.line().filter(|line| *line >= came.minus(far) && *line <= came.plus(far))
     }
 
     /// Goes below the line, further the longer the queue is.
@@ -325,6 +353,9 @@ impl Margin {
         match window.queue {
             Queue::Short => {
                 self.belief = BELIEF[0];
+                if let (Side::Wan, Some(line)) = (self.towards, self.line) {
+                    self.line = Some(self.by_slope(line, FAR).unwrap_or(line));
+                }
                 self.settle();
             }
             Queue::Unknown if window.sinks => {
@@ -343,19 +374,25 @@ impl Margin {
             }
             Queue::Sinking => {
                 drain.since = now;
+                if let (Side::Wan, true, Some(line)) = (self.towards, window.sinks, self.line) {
+                    self.line = Some(drain.said(window, Some(line)).max(line).min(drain.from));
+                }
                 self.state = State::Draining(drain);
             }
             Queue::Long => {
                 // it stood all the while: what came is what the line carries
                 let line = match self.towards {
-                    Side::Lan => drain.heard(window, self.rate),
-                    Side::Wan => drain.said(window, self.line),
+                    Side::Lan => drain.heard(now, window, self.rate),
+                    Side::Wan => {
+                        let said = drain.said(window, self.line);
+                        self.by_slope(said, FAR).unwrap_or(said).min(drain.from)
+                    }
                 };
                 self.line = Some(line.min(self.told));
                 if window.raised.ns() < drain.least.ns() / 10 * 9 {
                     drain.least = window.raised;
                     drain.since = now;
-                } else if window.sinks {
+                } else if window.sinks || self.by_slope(window.came, OURS).is_some() {
                     drain.since = now;
                 } else if now.since(drain.since) >= PATIENCE + drain.least {
                     self.rate = drain.from;
@@ -383,7 +420,8 @@ impl Margin {
     /// It went up, and no more comes: either that is the line, whose queue has yet to grow, or that
     /// is all that anybody sends. In both cases a little more than that is enough.
     fn come_down(&mut self, window: &Window) {
-        let enough = window.came.plus(window.came.part(AHEAD));
+        let known = self.line.map_or(Rate::ZERO, |line| line.part(BELOW));
+        let enough = window.came.plus(window.came.part(AHEAD)).max(known);
         if matches!(self.state, State::Rising(..)) && self.steady.windows >= 3 && enough < self.rate
         {
             self.rate = enough;
@@ -460,7 +498,7 @@ impl Drain {
     /// The line as what came says while a queue stands before it. Where no more came than the link
     /// let through, the queue was gone before anybody could say so; less for a second time, and the
     /// line carries less.
-    fn heard(&mut self, window: &Window, rate: Rate) -> Rate {
+    fn heard(&mut self, now: Instant, window: &Window, rate: Rate) -> Rate {
         let line = rate_of(self.bytes, self.lasted);
         let is_less = window.came < line.part(LESS);
         if is_less
@@ -472,6 +510,7 @@ impl Drain {
         self.less = if is_less { self.less + 1 } else { 0 };
         if self.less >= 2 {
             (self.bytes, self.lasted, self.less) = (0, Span::ZERO, 0);
+            (self.least, self.since) = (window.raised, now);
         }
         if self.less == 0 {
             self.bytes += window.bytes;

@@ -70,6 +70,7 @@ pub(super) enum Queue {
 struct Queued {
     queue: Queue,
     begins: bool,
+    is_news: bool,
 }
 
 /// Of the rate, what must come for it to bind; upstream, where a queue stands.
@@ -82,6 +83,7 @@ const LONG: Span = Span::from_ms(5);
 /// Ways this much shorter than ever mean that there was one.
 const SINKS: Span = Span::from_ms(2);
 const FRAMES: Bytes = Bytes::new(2 * 1_514);
+const FRAME: Bytes = Bytes::new(1_514);
 /// A window has so much in it, if that comes within the longest.
 const LONGEST: Span = Span::from_secs(1);
 const SAMPLE: Bytes = Bytes::new(15_000);
@@ -92,7 +94,7 @@ const SAME_UP: u32 = 150_000;
 /// Of what leaves, data must be one in so many to speak for the rest.
 const SPEAKS: u64 = 16;
 /// Windows differ by this at most, and are alike.
-const ALIKE: u32 = 150_000;
+pub(super) const ALIKE: u32 = 150_000;
 
 impl Mix {
     /// What the line carried of so many bytes that left, if all fare as data do; all, if there are
@@ -138,8 +140,10 @@ impl Margin {
             return None;
         }
         self.since = Some((now, *look));
-        let Queued { queue, begins } = self.queued(now, &look.round_trip);
+        let Queued { queue, begins, is_news } = self.queued(now, &look.round_trip);
         let bytes = self.cost(before.arrived, look.arrived);
+        self.all += bytes;
+        self.slope.leaves(now, self.all);
         let through = rate_of(bytes, lasted);
         let carried = match self.towards {
             Side::Lan => bytes,
@@ -155,6 +159,9 @@ impl Margin {
             Queue::Short => (bytes, through),
             _ => (carried, lately),
         };
+        if self.towards == Side::Wan && is_news {
+            self.slope.hears(&look.round_trip, self.rate.time_for(FRAME));
+        }
         let left = look.left.saturating_sub(before.left);
         let waited = look.waited.ns().saturating_sub(before.waited.ns()) / left.max(1);
         let waits = waited > (WAITS + self.rate.time_for(FRAMES)).ns();
@@ -179,7 +186,7 @@ impl Margin {
             (false, true) => Queue::Sinking,
             (false, false) => Queue::Short,
         };
-        Queued { queue, begins: trip.raised.ns() >= long.ns() / 2 }
+        Queued { queue, begins: trip.raised.ns() >= long.ns() / 2, is_news: is_known && is_news }
     }
 
     /// What frames cost on the line that were counted since.
