@@ -386,6 +386,17 @@ fn the_more_often_a_queue_was_somebody_else_s_the_longer_that_is_believed() {
 }
 
 #[test]
+fn a_queue_has_two_seconds_and_its_own_length_to_get_shorter_by_more_than_a_tenth() {
+    for (raised, tenths) in [(90, 21), (89, 11 + 21)] {
+        let mut said = Said::new();
+        said.looks(70, &[0, 100, 100]);
+        said.looks(70, &[100; 10]);
+        let back = (11..100).find(|_| said.look(70, 0, raised) >= 97.0);
+        assert_eq!(back, Some(tenths), "to {raised} ms");
+    }
+}
+
+#[test]
 fn the_longer_the_queue_the_further_it_goes_down() {
     let deep = |raised| {
         let mut said = Said::new();
@@ -423,9 +434,7 @@ fn what_goes_up_and_makes_a_queue_comes_down_at_once() {
         said.look(50, 0, raised);
     }
     let line = mbit(said.margin.line().expect("was found"));
-    while mbit(said.margin.rate()) < line {
-        said.look(51, 5, 0);
-    }
+    (0..100).map(|_| said.look(51, 5, 0)).find(|rate| *rate >= line).expect("rises");
     assert!(said.look(51, 5, 20) < line);
 }
 
