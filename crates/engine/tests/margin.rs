@@ -397,6 +397,17 @@ fn a_queue_has_two_seconds_and_its_own_length_to_get_shorter_by_more_than_a_tent
 }
 
 #[test]
+fn up_to_the_line_it_sees_within_a_fifth_of_a_second_what_going_up_does() {
+    let mut said = Said::new();
+    said.looks(110, &[0, 30, 30, 30, 0]);
+    assert_eq!(said.margin.line().map(mbit), Some(100.0));
+    (0..50).map(|_| said.look(101, 5, 0)).find(|rate| *rate >= 100.0).expect("rises");
+    (0..2).for_each(|_| assert_eq!(said.look(101, 5, 0), 100.0));
+    // less comes, 94.3 %, than it let through before: going up did not make this queue
+    assert_eq!(said.look(94, 0, 30), 100.0);
+}
+
+#[test]
 fn the_longer_the_queue_the_further_it_goes_down() {
     let deep = |raised| {
         let mut said = Said::new();
