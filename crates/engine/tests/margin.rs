@@ -1,7 +1,7 @@
 //! The margin that is found, beside a line of flowing water: rates in Mbit/s, queues in bytes. Real
 //! frames and senders are in the simulation's tests.
 
-use weir_engine::{Count, Look, Margin, RoundTrip};
+use weir_engine::{Count, Look, Margin, RoundTrip, Uploads};
 use weir_packet::Side;
 use weir_policy::{Plan, Source, read};
 use weir_units::{Instant, Rate, Span};
@@ -35,8 +35,12 @@ fn mbit(rate: Rate) -> f64 {
 }
 
 fn plan(margin: &str) -> Plan {
+    plan_of("down = \"100mbit\"", margin)
+}
+
+fn plan_of(link: &str, margin: &str) -> Plan {
     let text = format!(
-        "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"100mbit\"\nup = \"10mbit\"\n\
+        "[link.l]\nlan = \"a\"\nwan = \"b\"\n{link}\nup = \"10mbit\"\n\
          margin = {margin}\n[class.\"/all\"]\nmatch = \"any\"\n"
     );
     let reading = read(Source::new("p", text), &mut |_| Err(String::new())).expect("is text");
@@ -230,6 +234,13 @@ fn another_policy_keeps_what_was_found() {
     let (rate, before) = (world.margin.rate(), world.margin.clone());
     let after = Margin::after(Some(before), &plan("{ down = \"auto\", up = \"90%\" }"), Side::Lan);
     assert_eq!(after.expect("is auto").rate(), rate);
+    // but not if it says another rate of the line, or that frames cost more there
+    let start = |link: &str| {
+        let before = Some(world.margin.clone());
+        Margin::after(before, &plan_of(link, "\"auto\""), Side::Lan).expect("is auto").rate()
+    };
+    assert_eq!(mbit(start("down = \"200mbit\"")), 194.0);
+    assert_eq!(mbit(start("down = \"100mbit\"\noverhead = 20")), 97.0);
     assert!(Margin::after(Some(world.margin), &plan("\"97%\""), Side::Lan).is_none());
 }
 
@@ -248,13 +259,7 @@ impl Said {
 
     /// So many Mbit/s came, frames waited here for so long, and ways were so much longer.
     fn look(&mut self, came: u64, waited_ms: u64, raised_ms: u64) -> f64 {
-        self.now += Margin::CADENCE;
-        // of 1 250 bytes with what they have more on the line: ten to the ms at 100 Mbit/s
-        let frames = came * 10;
-        self.look.arrived.frames += frames;
-        self.look.arrived.bytes += frames * 1_250;
-        self.look.left += frames;
-        self.look.waited += Span::from_ms(waited_ms * frames);
+        self.passes(came, waited_ms);
         self.look.round_trip = RoundTrip {
             until: self.now,
             taken: 9,
@@ -263,7 +268,32 @@ impl Said {
             raised: Span::from_ms(raised_ms),
             ..RoundTrip::default()
         };
+        self.step()
+    }
+
+    /// The same came all the while that ways were so much longer.
+    fn looks(&mut self, came: u64, raised_ms: &[u64]) -> f64 {
+        raised_ms.iter().fold(0.0, |_, raised| self.look(came, 0, *raised))
+    }
+
+    /// So many Mbit/s came, and nobody said anything of the way.
+    fn silence(&mut self, came: u64) -> f64 {
+        self.passes(came, 0);
+        self.step()
+    }
+
+    fn step(&mut self) -> f64 {
         mbit(self.margin.step(self.now, &self.look))
+    }
+
+    fn passes(&mut self, came: u64, waited_ms: u64) {
+        self.now += Margin::CADENCE;
+        // of 1 250 bytes with what they have more on the line: ten to the ms at 100 Mbit/s
+        let frames = came * 10;
+        self.look.arrived.frames += frames;
+        self.look.arrived.bytes += frames * 1_250;
+        self.look.left += frames;
+        self.look.waited += Span::from_ms(waited_ms * frames);
     }
 }
 
@@ -290,6 +320,91 @@ fn a_queue_that_does_not_stand_is_none() {
         assert_eq!(said.look(70, 0, 0), 97.0);
         assert_eq!(said.look(70, 0, 0), 97.0);
     }
+}
+
+#[test]
+fn each_queue_must_stand_anew() {
+    let mut said = Said::new();
+    said.looks(70, &[0, 30, 30]);
+    let line = mbit(said.margin.line().expect("was found"));
+    // nobody says so, but what comes fits through: the queue is gone
+    let settled = [60, 60, 60].map(|came| said.silence(came))[2];
+    assert!((settled / line - 0.97).abs() < 1e-3, "{settled} of {line}");
+    assert_eq!(said.look(60, 0, 30), settled);
+    assert!(said.look(60, 0, 30) < 60.0);
+    // the same after one that was somebody else's, however long that was
+    let mut said = Said::new();
+    said.looks(70, &[0, 6_000, 6_000]);
+    (0..100).map(|_| said.look(70, 0, 6_000)).find(|rate| *rate >= 97.0).expect("comes back");
+    (0..50).for_each(|_| assert_eq!(said.silence(70), 97.0));
+    assert_eq!(said.look(70, 0, 6_000), 97.0);
+    assert!(said.look(70, 0, 6_000) < 97.0);
+}
+
+#[test]
+fn when_nobody_sends_any_more_the_queue_is_gone() {
+    let mut said = Said::new();
+    let drains = said.looks(70, &[0, 30, 30]);
+    let after = [0; 3].map(|came| said.silence(came));
+    let line = mbit(said.margin.line().expect("was found"));
+    assert_eq!(after[..2], [drains; 2]);
+    assert!((after[2] / line - 0.97).abs() < 1e-3, "{after:?} of {line}");
+}
+
+#[test]
+fn what_was_heard_too_long_ago_is_not_known() {
+    let mut said = Said::new();
+    said.look(70, 0, 0);
+    said.now += Span::from_secs(2);
+    let raised = Span::from_ms(30);
+    for _ in 0..10 {
+        said.passes(70, 0);
+        let until = said.now - Span::from_secs(2);
+        said.look.round_trip = RoundTrip { until, raised, ..said.look.round_trip };
+        assert_eq!(said.step(), 97.0);
+    }
+}
+
+#[test]
+fn the_more_often_a_queue_was_somebody_else_s_the_longer_that_is_believed() {
+    let mut said = Said::new();
+    said.look(70, 0, 0);
+    // it goes below what came, in vain; then it is back for so many tenths of a second
+    let believed = |said: &mut Said, rate: f64| {
+        let mut looks = (0..1_000).map(|_| said.look(70, 0, 30));
+        looks.find(|found| *found < rate).expect("is found");
+        looks.find(|back| *back >= rate).expect("comes back");
+        looks.position(|found| found < rate).expect("is found again")
+    };
+    said.look(70, 0, 30);
+    let times = [(); 6].map(|()| believed(&mut said, 97.0));
+    assert_eq!(times, [50, 100, 200, 400, 600, 600]);
+    // until one was this line's
+    let settled = said.look(60, 0, 0);
+    assert!(settled < 70.0);
+    assert_eq!(believed(&mut said, settled), 50);
+}
+
+#[test]
+fn a_queue_has_two_seconds_and_its_own_length_to_get_shorter_by_more_than_a_tenth() {
+    for (raised, tenths) in [(90, 21), (89, 11 + 21)] {
+        let mut said = Said::new();
+        said.looks(70, &[0, 100, 100]);
+        said.looks(70, &[100; 10]);
+        let back = (11..100).find(|_| said.look(70, 0, raised) >= 97.0);
+        assert_eq!(back, Some(tenths), "to {raised} ms");
+    }
+}
+
+#[test]
+fn up_to_the_line_it_sees_within_a_fifth_of_a_second_what_going_up_does() {
+    let mut said = Said::new();
+    said.looks(110, &[0, 30, 30, 30, 0]);
+    assert_eq!(said.margin.line().map(mbit), Some(100.0));
+    (0..50).map(|_| said.look(101, 5, 0)).find(|rate| *rate >= 100.0).expect("rises");
+    (0..2).for_each(|_| assert_eq!(said.look(101, 5, 0), 100.0));
+    // less comes, 94.3 %, than it let through before: going up did not make this queue
+    assert_eq!(said.look(94, 0, 30), 100.0);
 }
 
 #[test]
@@ -330,8 +445,58 @@ fn what_goes_up_and_makes_a_queue_comes_down_at_once() {
         said.look(50, 0, raised);
     }
     let line = mbit(said.margin.line().expect("was found"));
-    while mbit(said.margin.rate()) < line {
-        said.look(51, 5, 0);
-    }
+    (0..100).map(|_| said.look(51, 5, 0)).find(|rate| *rate >= line).expect("rises");
     assert!(said.look(51, 5, 20) < line);
+}
+
+#[test]
+fn where_it_rose_and_no_more_comes_it_stays_a_little_above_that() {
+    let mut said = Said::new();
+    (0..50).map(|_| said.look(100, 5, 0)).find(|rate| *rate >= 100.0).expect("rises");
+    // about the same comes, within one per cent and a half, for a fourth time
+    for came in [85, 84, 85] {
+        assert_eq!(said.look(came, 0, 0), 100.0);
+    }
+    // of 1 250 bytes; four more are their checksum
+    let came = 84.0 * 1_254.0 / 1_250.0;
+    let rate = said.look(84, 0, 0);
+    assert!((rate / came - 1.04).abs() < 1e-3, "{rate} of {came}");
+}
+
+/// Upstream: so many Mbit/s leave, of which the other side acknowledges that much, from too far
+/// away to know what had left then; ways are 30 ms longer.
+fn acked(said: &mut Said, left: u64, acked: u64) -> f64 {
+    said.passes(left, 0);
+    let Uploads { left: before, arrived } = said.look.uploads;
+    let [left, acked] = [left, acked].map(|mbit| mbit * 12_500);
+    said.look.uploads = Uploads { left: before + left, arrived: arrived + acked };
+    said.look.round_trip = RoundTrip {
+        until: said.now,
+        mean: Span::from_secs(5),
+        compared: 9,
+        raised: Span::from_ms(30),
+        ..RoundTrip::default()
+    };
+    said.step();
+    mbit(said.margin.line().unwrap_or(Rate::ZERO))
+}
+
+#[test]
+fn upstream_much_less_is_believed_at_the_third_time_if_more_was_said_five_times() {
+    for same in [4, 5] {
+        let plan = plan("{ up = \"auto\" }");
+        let mut said = Said {
+            margin: Margin::of(&plan, Side::Wan).expect("is auto"),
+            now: Instant::ZERO,
+            look: Look::default(),
+        };
+        (0..3 + same).for_each(|_| _ = acked(&mut said, 9, 7));
+        // what is not data has what they have
+        let lines = [3; 3].map(|mbit| acked(&mut said, 9, mbit) / 1.0032);
+        let needs = if same < 5 { 0 } else { 2 };
+        for (n, line) in lines.into_iter().enumerate() {
+            let is = if n < needs { 7.0 } else { 3.0 };
+            assert!((line - is).abs() < 0.01, "after {same}: {lines:?}");
+        }
+    }
 }

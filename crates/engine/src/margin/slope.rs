@@ -247,4 +247,34 @@ mod tests {
         }
         assert_eq!(slope.line(), None);
     }
+
+    #[test]
+    fn what_is_heard_twice_counts_once() {
+        let mut line = Line::new();
+        for _ in 0..3 {
+            line.run(12_000_000, 10_000_000);
+            line.hear(10_000_000);
+        }
+        (0..3).for_each(|_| line.run(12_000_000, 10_000_000));
+        (0..2).for_each(|_| line.hear(10_000_000));
+        // two readings, four tenths apart
+        assert_eq!(line.slope.line(), None);
+    }
+
+    #[test]
+    fn what_left_is_known_for_three_seconds() {
+        for (away, knows) in [(2_900, true), (3_100, false)] {
+            let mut slope = Slope::new();
+            for n in 1..=60 {
+                slope.leaves(Instant::from_ns(n * 100_000_000), n * 125_000);
+                // 10 Mbit/s leave, and as much is carried: the queue stays
+                let until = Instant::from_ns(n * 100_000_000);
+                let mean = Span::from_ms(away);
+                let raised = Span::from_ms(20);
+                slope.hears(&RoundTrip { until, mean, raised, ..RoundTrip::default() }, FRAME);
+            }
+            let line = knows.then_some(Rate::from_bps(10_000_000));
+            assert_eq!(slope.line(), line, "{away} ms away");
+        }
+    }
 }

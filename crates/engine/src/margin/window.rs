@@ -203,3 +203,44 @@ pub(super) fn rate_of(bytes: u64, lasted: Span) -> Rate {
     let bits = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(lasted.ns().max(1));
     Rate::from_bps(u64::try_from(bits).unwrap_or(u64::MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What left and arrived of data, in thousands of bytes, and what is concluded of all.
+    fn carried(mix: &mut Mix, bytes: u64, left: u64, arrived: u64) -> u64 {
+        let before = Uploads { left: 7_000_000, arrived: 3_000_000 };
+        let now =
+            Uploads { left: before.left + left * 1_000, arrived: before.arrived + arrived * 1_000 };
+        mix.carried(bytes * 1_000, before, now) / 1_000
+    }
+
+    #[test]
+    fn all_that_leaves_fares_as_data_do() {
+        let mut mix = Mix::default();
+        // half of it is data, and four in five of these arrive
+        assert_eq!(carried(&mut mix, 100, 50, 40), 80);
+        // of the windows before, three quarters count: 75 + 100 bytes for 37.5 + 100 of data
+        assert_eq!(carried(&mut mix, 100, 100, 55), 70);
+    }
+
+    #[test]
+    fn where_less_than_a_sixteenth_is_data_all_counts_as_carried() {
+        assert_eq!(carried(&mut Mix::default(), 1_600, 99, 10), 1_600);
+        assert_eq!(carried(&mut Mix::default(), 1_600, 100, 10), 160);
+    }
+
+    #[test]
+    fn windows_that_are_alike_have_one_mean_and_others_begin_anew() {
+        let tenth = Span::from_ms(100);
+        let mut mix = Mix::default();
+        let mut lately = |bytes| mix.lately(bytes, tenth).bps();
+        assert_eq!(lately(100_000), 8_000_000);
+        // 75 000 + 114 000 bytes in 175 ms
+        assert_eq!(lately(114_000), 8_640_000);
+        // 16 % more than that, then as much less
+        assert_eq!(lately(125_280), 10_022_400);
+        assert_eq!(lately(105_235), 8_418_800);
+    }
+}
