@@ -473,7 +473,7 @@ impl Steady {
         let is_same =
             came.plus(came.part(SAME)) >= self.came && self.came.plus(self.came.part(SAME)) >= came;
         if is_same {
-            self.windows += 1;
+            self.windows = self.windows.saturating_add(1);
         } else {
             *self = Steady { came, windows: 0 };
         }
