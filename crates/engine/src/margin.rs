@@ -101,6 +101,7 @@ struct Steady {
 struct Drain {
     /// The rate before.
     from: Rate,
+    begun: Instant,
     /// The shortest queue so far, and since when.
     least: Span,
     since: Instant,
@@ -140,6 +141,8 @@ const OURS: u32 = 100_000;
 const FELL: u32 = 800_000;
 /// A queue at the provider grows shorter within this, or is none of ours.
 const PATIENCE: Span = Span::from_secs(2);
+/// So long after it was found a queue may still grow by what was under way.
+const GROWS: Span = Span::from_secs(1);
 /// How long doubt waits, how fast it then goes down each second.
 const DOUBT: Span = Span::from_secs(1);
 const DOUBT_PACE: u32 = 20_000;
@@ -389,7 +392,11 @@ impl Margin {
                     }
                 };
                 self.line = Some(line.min(self.told));
-                if window.raised.ns() < drain.least.ns() / 10 * 9 {
+                if window.raised > drain.least && now.since(drain.begun) < GROWS {
+                    // it was found before it was as long as it gets
+                    drain.least = window.raised;
+                    drain.since = now;
+                } else if window.raised.ns() < drain.least.ns() / 10 * 9 {
                     drain.least = window.raised;
                     drain.since = now;
                 } else if window.sinks || self.by_slope(window.came, OURS).is_some() {
@@ -486,6 +493,7 @@ impl Drain {
         let (bytes, lasted) = (window.bytes, window.lasted);
         Drain {
             from: Rate::ZERO,
+            begun: now,
             least: window.raised,
             since: now,
             bytes,

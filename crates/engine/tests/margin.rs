@@ -397,6 +397,20 @@ fn a_queue_has_two_seconds_and_its_own_length_to_get_shorter_by_more_than_a_tent
 }
 
 #[test]
+fn a_queue_that_is_found_while_it_grows_has_its_two_seconds_from_its_longest_on() {
+    // it is found at 12 ms, grows to 200 ms by what was under way, and is not below 12 ms again
+    let mut said = Said::new();
+    said.looks(70, &[0, 12, 12, 80, 200, 150, 100, 50, 14]);
+    let least = said.looks(70, &[14; 18]);
+    assert!(least < 70.0, "it was somebody else's: {least}");
+    // one that grows for longer than a second is no more ours than before
+    let mut said = Said::new();
+    said.looks(70, &[0, 12, 12]);
+    let back = (1..100_u64).find(|n| said.look(70, 0, 12 + 10 * n) >= 97.0);
+    assert_eq!(back, Some(9 + 22), "a second in which it grew, two of patience, and 102 ms");
+}
+
+#[test]
 fn up_to_the_line_it_sees_within_a_fifth_of_a_second_what_going_up_does() {
     let mut said = Said::new();
     said.looks(110, &[0, 30, 30, 30, 0]);
