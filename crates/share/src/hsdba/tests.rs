@@ -20,12 +20,14 @@ fn branches(silence: Silence) -> Hsdba {
 fn who_is_silent_counts_no_longer_when_its_time_is_up() {
     for (silence, idle) in [(Silence::Timeout, 2_000), (Silence::Hybrid, 8_000)] {
         let mut hsdba = branches(silence);
-        // leaf 2 sends one packet, leaf 0 so many for 30 ms, leaf 1 as many all the time
+        // leaf 2 sends one packet, leaf 0 so many for 30 ms, leaves 1 and 3 as many all the time
         hsdba.packet(at(0), 2, 50);
         for us in (0..60_000).step_by(100) {
             if us < 30_000 {
                 hsdba.packet(at(us + 30), 0, 50);
             }
+            hsdba.packet(at(us + 50), 3, 50);
+            assert!(hsdba.inner[1].is_active || us == 0, "one of its leaves counts");
             hsdba.packet(at(us + 70), 1, 50);
             assert_eq!(hsdba.leaves[2].is_active, us + 70 <= idle, "{silence:?}: {us}");
             // its time began anew when it was looked at, so it has twice as long at most
@@ -34,8 +36,8 @@ fn who_is_silent_counts_no_longer_when_its_time_is_up() {
             assert!(!counts || us <= last + 2 * idle, "{silence:?}: {us}");
         }
         let counts = [0, 1, 2].map(|at: usize| hsdba.inner[at].is_active);
-        assert_eq!(counts, [false, true, false], "the branch of one that sends counts");
-        assert_eq!(hsdba.sums[0].active, 1);
+        assert_eq!(counts, [false, true, true], "the link is nobody's child");
+        assert_eq!([0, 1, 2].map(|at: usize| hsdba.sums[at].active), [2, 1, 1]);
     }
 }
 
