@@ -292,8 +292,8 @@ mod tests {
             let same = spots.filter(|spot| spot.buckets[which] == 77).take(256);
             same.map(|spot| spot.tag).collect::<BTreeSet<u16>>().len()
         };
-        // of 256 drawn from all 65 536 nearly none are twice; the top 8 bits of the first bucket
-        // are in its tag as well, and 162 different ones are left of 256 drawn from 256
+        // of 256 tags out of 65 536 nearly all differ; those of a first bucket have eight bits in
+        // common with its number, and 256 draws out of 256 find 162
         let (first, second) = (tags(0), tags(1));
         assert!(first > 140 && second > 250, "{first} and {second} tags");
         assert_eq!(flows.spot(0).tag, 1, "0 is a free place");

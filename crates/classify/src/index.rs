@@ -374,7 +374,6 @@ fn number(n: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
     use crate::spec::{Class, Rule, When};
 
     fn index(when: When) -> Index {

@@ -1,4 +1,5 @@
-//! A link that only watches: what waits leaves at once, and what comes later leaves as it came.
+//! A link that only watches: what waits leaves at once, and what comes later leaves as it came. And
+//! what those who watch a link are told.
 
 use weir_engine::{Config, Demand, Engine, LINK, Planner, Snapshot};
 use weir_packet::{Build, Burst, Pool, Side};
