@@ -257,6 +257,8 @@ impl Tags {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -275,5 +277,25 @@ mod tests {
         assert_eq!((tags.with(0).count_ones(), Tags::way(tags.with(0))), (1, 6));
         tags.set(7, 1);
         assert_eq!(tags.with(1).count_ones(), 2, "of a 0 and a 1 side by side only one is 1");
+    }
+
+    #[test]
+    fn connections_of_one_bucket_have_tags_of_their_own() {
+        let flows = Flows::new(1_024 * WAYS);
+        let mut draw = 1_u64;
+        let mut hashes = std::iter::from_fn(|| {
+            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            Some(draw ^ draw >> 32)
+        });
+        let mut tags = |which: usize| {
+            let spots = hashes.by_ref().take(400_000).map(|hash| flows.spot(hash));
+            let same = spots.filter(|spot| spot.buckets[which] == 77).take(256);
+            same.map(|spot| spot.tag).collect::<BTreeSet<u16>>().len()
+        };
+        // of 256 tags out of 65 536 nearly all differ; those of a first bucket have eight bits in
+        // common with its number, and 256 draws out of 256 find 162
+        let (first, second) = (tags(0), tags(1));
+        assert!(first > 140 && second > 250, "{first} and {second} tags");
+        assert_eq!(flows.spot(0).tag, 1, "0 is a free place");
     }
 }

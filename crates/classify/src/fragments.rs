@@ -129,3 +129,62 @@ impl Piece {
         self.rest.is_none() || now.since(self.seen) > Span::from_secs(FRAGMENTED_SECS)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEED: Seed = Seed::new(1);
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Span::from_ms(ms)
+    }
+
+    /// The first fragment of a packet with this number.
+    fn piece(id: u32) -> Headers {
+        Headers { net: Net::V4, fragment_id: id, ..Headers::EMPTY }
+    }
+
+    /// Packets by the set in which they are remembered.
+    fn numbers(fragments: &Fragments, set: usize) -> impl Iterator<Item = u32> {
+        let is_there = move |&id: &u32| fragments.place(Packet::of(&piece(id)).hash(SEED)) == set;
+        (0..).filter(is_there)
+    }
+
+    #[test]
+    fn packets_are_spread_over_the_whole_table() {
+        let mut fragments = Fragments::new(1_024);
+        (0..64).for_each(|id| fragments.note(SEED, (id, &piece(id)), Rest::default(), at(0)));
+        assert!((0..64).all(|id| fragments.find(SEED, &piece(id), at(0)).is_some()));
+    }
+
+    #[test]
+    fn in_a_full_set_the_host_with_the_most_gives_its_oldest() {
+        let mut fragments = Fragments::new(WAYS);
+        for (id, host) in [(0, 8), (1, 7), (2, 7), (3, 7), (4, 9)] {
+            let now = at(u64::from(id));
+            fragments.note(SEED, (host, &piece(id)), Rest::default(), now);
+        }
+        let kept = [0, 1, 2, 3, 4].map(|id| fragments.find(SEED, &piece(id), at(5)).is_some());
+        assert_eq!(kept, [true, false, true, true, true]);
+    }
+
+    #[test]
+    fn a_host_above_its_part_takes_no_place_of_one_that_has_half_as_many() {
+        for (held, takes) in [(1, true), (2, false), (3, false)] {
+            let mut fragments = Fragments::new(2 * WAYS);
+            let own: Vec<u32> = numbers(&fragments, 0).take(held).collect();
+            let others: Vec<u32> = numbers(&fragments, 1).take(WAYS + 1).collect();
+            for id in own {
+                fragments.note(SEED, (7, &piece(id)), Rest::default(), at(0));
+            }
+            // four others have a packet each, which is more than half of one, and half of two
+            for (host, &id) in (20..).zip(&others[..WAYS]) {
+                fragments.note(SEED, (host, &piece(id)), Rest::default(), at(0));
+            }
+            let last = piece(others[WAYS]);
+            fragments.note(SEED, (7, &last), Rest::default(), at(1));
+            assert_eq!(fragments.find(SEED, &last, at(1)).is_some(), takes, "with {held}");
+        }
+    }
+}

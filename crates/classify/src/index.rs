@@ -370,3 +370,27 @@ fn by_leaf(hosts: &[Hosts]) -> Box<[u32]> {
 fn number(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{Class, Rule, When};
+
+    fn index(when: When) -> Index {
+        let class = Class { parent: None, target: Target::Leaf(3) };
+        let rules = vec![Rule { class: 0, when }];
+        Index::compile(&Spec { rules, classes: vec![class], ..Spec::default() })
+    }
+
+    #[test]
+    fn one_field_is_enough_to_ask_for_what_a_later_fragment_does_not_say() {
+        let vlan = Some((5, 5));
+        let asks = |when| {
+            let index = index(when);
+            [Net::V4, Net::V6].map(|net| index.asks_behind(net))
+        };
+        assert_eq!(asks(When { vlan, ..When::default() }), [false, false]);
+        assert_eq!(asks(When { vlan, protocol: Some(6), ..When::default() }), [false, true]);
+        assert_eq!(asks(When { vlan, lan_port: Some((5, 5)), ..When::default() }), [true, true]);
+    }
+}

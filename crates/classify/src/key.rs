@@ -163,3 +163,16 @@ impl Rest {
         self.kind.to_be_bytes()[6]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_spread_as_by_splitmix64() {
+        // what it draws first, and next, when it begins with 0 (Vigna's reference)
+        let step = 0x9e37_79b9_7f4a_7c15_u64;
+        assert_eq!(spread(step), 0xe220_a839_7b1d_cdaf);
+        assert_eq!(spread(step.wrapping_mul(2)), 0x6e78_9e6a_a1b9_65f4);
+    }
+}

@@ -54,3 +54,26 @@ impl Parts {
         u64::from(held) * u64::from(self.hosts).max(FLOW_HOSTS_MIN) * 2 > self.places
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_that_have_left_make_no_part_smaller() {
+        // half of one in 64 places: ten
+        let mut parts = Parts::of(1_280);
+        assert!(!parts.exceeds(10) && parts.exceeds(11));
+        (0..128).for_each(|cell| parts.join(cell));
+        // half of what each of 128 would have
+        assert!(!parts.exceeds(5) && parts.exceeds(6));
+        (0..128).for_each(|cell| parts.leave(cell));
+        assert!(!parts.exceeds(10) && parts.exceeds(11));
+    }
+
+    #[test]
+    fn hosts_are_counted_in_16_384_cells() {
+        assert_ne!(Parts::cell(0), Parts::cell(16_383));
+        assert_eq!([0, 5].map(Parts::cell), [16_384, 5 + 3 * 16_384].map(Parts::cell));
+    }
+}

@@ -273,4 +273,12 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn the_index_of_many_ranges_stays_small() {
+        let ranges: Vec<(u128, u32)> = (0..40_000_u32).map(|n| (u128::from(n) * 7, n)).collect();
+        let family = Family::<u32>::new(&ranges);
+        assert!(family.direct.len() <= 1 + (1 << 16), "{}", family.direct.len());
+        assert!((0..40_000).all(|n| family.find(n * 7) == n && family.find(n * 7 + 6) == n));
+    }
 }

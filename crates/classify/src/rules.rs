@@ -123,3 +123,26 @@ fn raw_bits(raw: &[Raw], raws: &mut Vec<Raw>) -> Option<u64> {
         (place < RAW_MATCHES.min(64)).then(|| bits | 1 << place)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::From;
+
+    #[test]
+    fn what_asks_for_one_raw_match_too_many_falls_away() {
+        let raw = |value| Raw { from: From::Frame, at: 0, length: 8, value, mask: u64::MAX };
+        let asks = |values: &[u64]| {
+            let raw = values.iter().copied().map(raw).collect();
+            Rule { class: 0, when: When { raw, ..When::default() } }
+        };
+        let last = RAW_MATCHES as u64 - 1;
+        let mut rules: Vec<Rule> = (0..last).map(|value| asks(&[value])).collect();
+        rules.extend([asks(&[0, last]), asks(&[last + 1]), asks(&[0, last + 2]), asks(&[last])]);
+        let plain = write_out(&rules, &mut Vec::new());
+        let left: Vec<(usize, u64)> = plain.iter().map(|plain| (plain.rule, plain.raw)).collect();
+        let mut wanted: Vec<(usize, u64)> = (0..63).map(|bit| (bit, 1 << bit)).collect();
+        wanted.extend([(63, 1 << 63 | 1), (66, 1 << 63)]);
+        assert_eq!(left, wanted);
+    }
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use weir_classify::{
-    By, Class, Classifier, Each, Event, Index, Limits, Owner, Rule, Seed, Spec, Target,
+    By, Class, Classifier, Each, Event, Index, Limits, Owner, Rule, Seed, Spec, Target, When,
 };
 use weir_packet::{Build, Headers, Label, Side};
 use weir_units::{Instant, Span};
@@ -112,4 +112,37 @@ fn a_router_that_is_named_later_parts_its_hosts() {
     assert_eq!(of(&mut classifier, 1), of(&mut classifier, 2));
     drop(classifier.replace(index(&[ATTACKER])));
     assert_ne!(of(&mut classifier, 1), of(&mut classifier, 2));
+}
+
+#[test]
+fn leaves_of_every_class_age() {
+    let idle = Span::from_secs(1);
+    let each = |first_leaf| {
+        let (by, count, overflow_leaf) = (By::WanHost, 100, OTHERS);
+        Target::Each(Each { by, first_leaf, count, idle, overflow_leaf, known: None })
+    };
+    let class = |first_leaf| Class { parent: None, target: each(first_leaf) };
+    let rule = |class, protocol| Rule { class, when: When { protocol, ..When::default() } };
+    let spec = Spec {
+        classes: vec![class(100), class(200), class(300)],
+        rules: vec![rule(0, Some(17)), rule(1, Some(6)), rule(2, None)],
+        ..Spec::default()
+    };
+    let limits = Limits { flows: 256, fragmented: 16 };
+    let mut classifier = Classifier::new(limits, Seed::new(1), Index::compile(&spec));
+    let (near, far) = (([10, 0, 0, 1], 9).into(), ([192, 0, 2, 1], 53).into());
+    let frames = [Build::udp(near, far), Build::tcp(near, far), Build::sctp(near, far)];
+    let mut later = NOW;
+    // twice: the round begins again
+    for round in 1..=2 {
+        for frame in &frames {
+            let bytes = frame.to_vec();
+            classifier.one(later, Side::Lan, &Headers::parse(&bytes), &bytes);
+        }
+        assert_eq!(classifier.counters().hosts_made, 3 * round);
+        later += idle;
+        // 64 of 300 places with each call
+        (0..6).for_each(|_| classifier.age(later, |_| true));
+        assert_eq!(classifier.counters().hosts_aged, 3 * round);
+    }
 }

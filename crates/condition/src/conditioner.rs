@@ -248,7 +248,9 @@ const fn micros(now: Instant) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use weir_units::Rate;
+    use weir_packet::{Build, Flow, Pool, tcp};
+    use weir_units::limits::HELD_ACKS;
+    use weir_units::{Rate, Span};
 
     use super::*;
     use crate::told::{Leaf, Spec};
@@ -297,5 +299,43 @@ mod tests {
         assert_eq!(conditioner.frame(Instant::ZERO, &mut [], &headers, &label, 0), Fate::Pass);
         assert!(conditioner.take(Instant::ZERO).is_none() && conditioner.next_at().is_none());
         conditioner.apply(&mut Edit::default());
+    }
+
+    #[test]
+    fn an_answer_that_finds_no_room_to_wait_passes_and_is_counted() {
+        let told = vec![Told::default(), Told { pace_acks: true, ..Told::default() }];
+        let leaves = [spec(&[3]).leaves[0].clone(), vec![]];
+        let mut conditioner = Conditioner::new(CHUNK);
+        let edit = &mut Edit::between(&Spec::default(), &Spec { told, leaves }, HELD_ACKS + 2);
+        conditioner.apply(edit);
+        let mut pool = Pool::new(HELD_ACKS, 64);
+        let (lan, wan) = (([10, 0, 0, 1], 1_000).into(), ([192, 0, 2, 1], 80).into());
+        let syn = Build::tcp(lan, wan).tcp_flags(tcp::SYN).to_vec();
+        let answer = Build::tcp(wan, lan).tcp_flags(tcp::SYN | tcp::ACK).tcp_ack(1).to_vec();
+        let mut come = |side, index, ms, bytes: &[u8]| {
+            let headers = Headers::parse(bytes);
+            let flow = Flow { index, generation: 1 };
+            let label = Label { flow, leaf: 3, ..Label::new(side, &headers) };
+            let now = Instant::ZERO + Span::from_ms(ms);
+            let fate = conditioner.frame(now, &mut bytes.to_vec(), &headers, &label, 0);
+            if let Fate::Hold(due) = fate {
+                conditioner.hold(pool.fill(bytes).unwrap(), label, due).unwrap();
+            }
+            (fate, conditioner.counters().answers_held, conditioner.counters().no_room)
+        };
+        for index in 0..u32::try_from(HELD_ACKS).unwrap() {
+            come(Side::Lan, index, 0, &syn);
+            let (fate, held, no_room) = come(Side::Wan, index, 40, &answer);
+            assert!(fate != Fate::Pass && held == u64::from(index) + 1 && no_room == 0);
+        }
+        for (more, index) in (1..).zip([HELD_ACKS, HELD_ACKS + 1]) {
+            let index = u32::try_from(index).unwrap();
+            come(Side::Lan, index, 0, &syn);
+            let counted = (Fate::Pass, HELD_ACKS as u64, more);
+            assert_eq!(come(Side::Wan, index, 40, &answer), counted);
+        }
+        while let Some((frame, _)) = conditioner.take(Instant::MAX) {
+            pool.give(frame);
+        }
     }
 }

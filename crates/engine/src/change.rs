@@ -120,3 +120,30 @@ impl BySlot {
         (slot - first < count).then_some((node, made))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Config, Engine, Planner};
+    use weir_packet::Pool;
+    use weir_policy::{Source, read};
+    use weir_units::Instant;
+
+    #[test]
+    fn what_was_replaced_is_left_to_whoever_made_the_change() {
+        let plan = |up: &str| {
+            let text = format!(
+                "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"1gbit\"\nup = \"{up}\"\n\
+                 [class.\"/a\"]\nmatch = \"tcp\"\n"
+            );
+            read(Source::new("p", text), &mut |_| Err(String::new())).unwrap().plans.remove(0)
+        };
+        let config = Config { flows: 64, ..Config::default() };
+        let mut planner = Planner::of(&config);
+        let first = planner.prepare(&plan("10mbit")).unwrap();
+        let mut engine = Engine::new(config, Pool::new(64, 2_048), first, Instant::ZERO);
+        let mut change = planner.prepare(&plan("20mbit")).unwrap();
+        assert!(change.index.is_some() && change.old.is_none());
+        while !engine.apply(Instant::ZERO, &mut change) {}
+        assert!(change.index.is_none() && change.old.is_some());
+    }
+}

@@ -369,4 +369,34 @@ mod tests {
         assert_ne!(none.flow, who(&label(flow(7), 7), Among::Hosts).flow);
         assert_ne!(none.flow, who(&label(Flow::NONE, 8), Among::Hosts).flow);
     }
+
+    /// How many of a hundred frames pass of a flow that sends 100 Mbit/s, and of one that sends 50
+    /// in the same leaf, on a link of 100.
+    fn passed(among: Among) -> [u32; 2] {
+        let edit = Edit::between(&Spec::default(), &spec(1, among));
+        let mut enforcer = edit.new.unwrap();
+        let frame = Label { leaf: 1, host: 7, ..Label::new(Side::Lan, &Headers::EMPTY) };
+        let (mut passed, mut sent, mut draw) = ([0, 0], [0, 0], 1_u64);
+        for step in 0..40_000_u64 {
+            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let index = u32::from((draw >> 33) % 3 == 0);
+            let label = Label { flow: Flow { index, generation: 0 }, ..frame };
+            // a thousand bytes each 53.3 us are 150 Mbit/s
+            let now = Instant::from_ns(step * 53_333);
+            let ruling = enforcer.judge(now, &label, Bytes::new(1_000), |_| 0);
+            if step >= 20_000 {
+                sent[index as usize] += 1;
+                passed[index as usize] += u32::from(ruling == Ruling::Queue(20));
+            }
+        }
+        [0, 1].map(|flow| passed[flow] * 100 / sent[flow])
+    }
+
+    #[test]
+    fn flows_of_a_leaf_have_the_same_where_they_share_and_lose_alike_where_they_do_not() {
+        let [more, less] = passed(Among::Flows);
+        assert!((45..55).contains(&more) && less >= 97, "{more} and {less}");
+        let [more, less] = passed(Among::Frames);
+        assert!((62..71).contains(&more) && (62..71).contains(&less), "{more} and {less}");
+    }
 }

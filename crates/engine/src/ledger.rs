@@ -310,3 +310,23 @@ impl Ledger {
         &self.gone
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_and_the_mean_delay_are_known() {
+        let mut ledger = Ledger::new(1);
+        ledger.grow(&mut vec![chunk()]);
+        for ms in [2, 5, 2] {
+            ledger.judged(Side::Lan, 7, 100, Verdict::Hold);
+            ledger.sent(Side::Lan, 7, 100, Span::from_ms(ms));
+        }
+        for slot in [ledger.total(), ledger.leaf(7).unwrap()] {
+            let Counters { delay, sent, .. } = slot[Side::Lan as usize];
+            assert_eq!(Span::from_ns(delay.max_ns), Span::from_ms(5));
+            assert_eq!((sent.frames, delay.mean(sent.frames)), (3, Span::from_ms(3)));
+        }
+    }
+}

@@ -162,3 +162,21 @@ fn join(into: &mut [Counters; 2], other: &[Counters; 2]) {
     into[0].join(&other[0]);
     into[1].join(&other[1]);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_totals_are_those_of_the_last_slice() {
+        let mut books = Books::default();
+        let mut slice = Snapshot::default();
+        for frames in 1..=2 {
+            slice.total[1].received.add(100);
+            slice.gone[0].sent.add(60);
+            books.add(&slice);
+            assert_eq!((books.total, books.gone), (slice.total, slice.gone));
+            assert_eq!(books.total[1].received.frames, frames);
+        }
+    }
+}

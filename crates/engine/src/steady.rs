@@ -140,3 +140,34 @@ fn segment(line: Rate) -> u16 {
     let packet = line.bytes_in(PATIENCE).get();
     u16::try_from(packet.saturating_sub(HEADERS).max(SMALLEST)).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_policy::{Source, read};
+
+    /// What is done to data on their way up through class /a with these words.
+    fn said(up: &str, class: &str) -> Option<String> {
+        let text = format!(
+            "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"1gbit\"\nup = \"{up}\"\n\
+             margin = \"100%\"\n[class.\"/a\"]\nmatch = \"tcp\"\n{class}\n"
+        );
+        let reading = read(Source::new("p", text), &mut |_| Err(String::new())).unwrap();
+        let plan = &reading.plans[0];
+        let node = plan.nodes.iter().position(|node| &*node.path == "/a").unwrap();
+        in_words(plan, NodeId::try_from(node).unwrap(), Side::Lan)
+    }
+
+    #[test]
+    fn what_is_done_is_said_and_nothing_else() {
+        let words = |done: &str| Some(format!("of TCP data on this way: {done}"));
+        assert_eq!(said("100mbit", ""), None);
+        let narrow = "windows are sized, acknowledgements paced";
+        assert_eq!(said("100mbit", "ceil = \"1mbit\""), words(narrow));
+        // in 10 ms a line of 1 Mbit/s carries 1 250 bytes, 40 of which are headers
+        let small = "segments have 1210 bytes at most";
+        assert_eq!(said("1mbit", ""), words(&format!("{narrow}, {small}")));
+        assert_eq!(said("1mbit", "tcp = { window = false, pace-acks = false }"), words(small));
+        assert_eq!(said("1mbit", "tcp = { mss = \"keep\" }"), words(narrow));
+    }
+}

@@ -88,3 +88,31 @@ fn policed(said: policy::Police, dscp: Option<u8>) -> Police {
 fn burst(said: Option<Bytes>, rate: Rate) -> Bytes {
     said.unwrap_or_else(|| rate.bytes_in(BURST).max(BURST_LEAST))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Planner;
+    use weir_policy::{Source, read};
+
+    #[test]
+    fn up_to_1_024_treatments_are_kept_for_leaves_that_may_come_back() {
+        let text = "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"1gbit\"\nup = \"1gbit\"\n\
+                    [class.\"/a\"]\nmatch = \"tcp\"\npolice = { rate = \"10mbit\" }\n";
+        let reading = read(Source::new("p", text), &mut |_| Err(String::new())).unwrap();
+        let plan = &reading.plans[0];
+        let layout = Planner::new().prepare(plan).unwrap().layout();
+        let known = |count: u32| {
+            let burst = Bytes::new(10_000);
+            let old = |n: u32| {
+                let rate = Rate::from_bps(u64::from(n) * 1_000);
+                let terms = Terms::single_rate(rate, burst, Bytes::ZERO);
+                let fates = [Fate::Drop; 3];
+                Treatment::Police(Police { terms, fates, aware: false })
+            };
+            let told = Spec { treatments: (1..=count).map(old).collect(), ..Spec::default() };
+            spec(plan, &layout, &told).treatments.len()
+        };
+        assert_eq!([known(0), known(1_023), known(1_024), known(1_025)], [1, 1_024, 1_025, 1]);
+    }
+}

@@ -482,3 +482,36 @@ impl Way {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrived() -> Arrived {
+        let mut arrived = Seen::new(0).arrived;
+        assert_eq!(arrived.more(1_000, None), 0, "where it begins, nobody knows how much has");
+        arrived
+    }
+
+    #[test]
+    fn each_byte_arrives_once() {
+        let mut arrived = arrived();
+        assert_eq!(arrived.more(3_000, None), 2_000);
+        // 3 000 to 4 000 are missing, then they come
+        assert_eq!(arrived.more(3_000, Some((4_000, 5_000))), 1_000);
+        assert_eq!(arrived.more(3_000, Some((4_000, 6_000))), 1_000);
+        assert_eq!(arrived.more(6_000, None), 1_000);
+        assert_eq!(arrived.more(6_000, Some((7_000, 7_500))), 500);
+        assert_eq!(arrived.more(8_000, None), 1_500);
+    }
+
+    #[test]
+    fn what_came_twice_has_arrived_once() {
+        let mut arrived = arrived();
+        assert_eq!(arrived.more(9_000, None), 8_000);
+        // a block below says that something came a second time (RFC 2883)
+        for block in [(1_000, 2_000), (5_000, 6_000), (8_000, 9_000)] {
+            assert_eq!(arrived.more(9_000, Some(block)), 0, "{block:?}");
+        }
+    }
+}

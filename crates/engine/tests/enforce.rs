@@ -382,6 +382,10 @@ fn a_guarantee_that_is_scaled_is_explained() {
     world.engine.limits(world.now, &[(0, Side::Wan, mbit(60))]);
     let want = "/a: 37.125mbit of its guarantee while all beside it have traffic, scaled by 0.742";
     assert_eq!(said(&world).trim(), want);
+    // one without a guarantee has none to lose
+    let trace = world.engine.trace(&world.plan, Side::Lan, &World::frame(13, 0));
+    let words = trace.words(&world.plan, |_| String::new());
+    assert!(words.iter().all(|line| !line.contains("scaled")), "{words:?}");
     // and that is what it gets
     world.run(Span::from_secs(1), 0);
     let rates = world.rates(&[11, 12, 13], Span::from_secs(1));

@@ -1,6 +1,7 @@
-//! A link that only watches: what waits leaves at once, and what comes later leaves as it came.
+//! A link that only watches: what waits leaves at once, and what comes later leaves as it came. And
+//! what those who watch a link are told.
 
-use weir_engine::{Config, Engine, Planner};
+use weir_engine::{Config, Demand, Engine, LINK, Planner, Snapshot};
 use weir_packet::{Build, Burst, Pool, Side};
 use weir_policy::{Source, read};
 use weir_units::{Instant, Span};
@@ -62,4 +63,37 @@ fn what_waits_leaves_when_a_link_only_watches() {
     assert_eq!(left + leave(&mut engine, soon), 100);
     receive(&mut engine, soon, 64);
     assert_eq!((leave(&mut engine, soon + Span::from_us(1)), engine.waiting(Side::Wan).0), (64, 0));
+}
+
+#[test]
+fn what_waits_and_who_has_many_addresses_is_told() {
+    let source = Source::new("p", POLICY);
+    let plan = read(source, &mut |_| Err(String::new())).unwrap().plans.remove(0);
+    let config = Config { queue_frames: 500, flows: 64, seed: 1, ..Config::default() };
+    let first = Planner::of(&config).prepare(&plan).unwrap();
+    let now = Instant::from_ns(1_000_000_000);
+    let mut engine = Engine::new(config, Pool::new(1_100, 2_048), first, now);
+    receive(&mut engine, now, 64);
+    let left = leave(&mut engine, now);
+    let waiting = engine.waiting(Side::Wan).1.get();
+    let mut demands = [Demand { node: LINK, ..Demand::default() }];
+    engine.demands(&mut demands);
+    assert!(left < 64 && waiting > 0);
+    assert_eq!((demands[0].waiting, demands[0].offered[1]), ([waiting, 0], 0));
+    assert_eq!(demands[0].offered[0], waiting / (64 - left as u64) * 64, "all are as long");
+    // five addresses of one MAC are more than a host has
+    let mut snapshot = Snapshot::with_room();
+    for host in 1..=5 {
+        let _ = engine.snapshot(0, &mut snapshot);
+        assert!(snapshot.crowds.is_empty(), "with {host}");
+        let (from, to) = (([10, 0, 0, host], 2_000).into(), ([192, 0, 2, 1], 53).into());
+        let build = Build::udp(from, to).macs([2, 7, 0, 0, 0, 77], [2, 8, 0, 0, 0, 1]);
+        let mut burst = Burst::new();
+        burst.push(engine.pool_mut().fill(&build.to_vec()).unwrap()).unwrap();
+        engine.receive(now, Side::Lan, &mut burst);
+    }
+    for _ in 0..2 {
+        let _ = engine.snapshot(0, &mut snapshot);
+        assert_eq!(snapshot.crowds, [[2, 7, 0, 0, 0, 77]]);
+    }
 }

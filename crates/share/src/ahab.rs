@@ -221,3 +221,32 @@ impl Slice {
         self.threshold = to.clamp((most >> 14).max(1), most.max(1));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_constants_are_the_nearest_powers_of_two() {
+        let nodes = [Node::link(Rate::from_bps(1_000_000)), Node::leaf(0, 1)];
+        let constants = |user: u64, slice: u64| {
+            let (user, slice) = (Span::from_ns(user), Span::from_ns(slice));
+            let options = Options { user, slice, ..Options::default() };
+            Ahab::new(&nodes, options).unwrap().0.constants
+        };
+        // a millisecond is near 2^20 ns, and so is all from 3/4 to 3/2 of that
+        assert_eq!(constants(1_000_000, 800_000), [20, 20]);
+        assert_eq!(constants(1_390_000, 1_410_000), [20, 21]);
+    }
+
+    #[test]
+    fn a_threshold_never_falls_so_low_that_it_cannot_rise() {
+        // whatever passes is too much
+        let mut slice = Slice::new(1 << 40, 0);
+        (0..200).for_each(|_| slice.adjust(1, 1 << 40));
+        assert_eq!(slice.threshold, 1 << 26, "2^-14 of what the link carries");
+        let mut slice = Slice::new(100, 0);
+        (0..200).for_each(|_| slice.adjust(1, 100));
+        assert_eq!(slice.threshold, 1);
+    }
+}

@@ -120,4 +120,12 @@ mod tests {
         assert_eq!(follow(MOST, 64, u64::MAX, 32), 0);
         assert_eq!(follow(MOST, 0, u64::MAX, 21), 0);
     }
+
+    #[test]
+    fn after_17_time_constants_nothing_is_left_of_the_old_rate() {
+        let gap = FORGOTTEN << 21;
+        assert_eq!(follow(MOST, 0, gap, 21), 0);
+        assert_eq!(follow(MOST, 1_700, gap, 21), 100 << FRACTION);
+        assert!(follow(MOST, 0, gap / 2, 21) > 0);
+    }
 }

@@ -494,4 +494,19 @@ mod tests {
         }
         const { assert!(size_of::<Flow>() == 32 && size_of::<Leaf>() == 72) };
     }
+
+    #[test]
+    fn each_packet_looks_at_two_busy_flows() {
+        let mut table = Flows::new(1);
+        let share = crate::scale::units(weir_units::Rate::from_bps(1_000_000_000));
+        let limit = Limit { share, room: Room::All, can_mark: false };
+        let mut send = |now, flow| {
+            table.admit(now, 0, Who { flow, host: None }, 1_000, limit);
+            table.places.iter().filter(|place| place.leaf != NONE).count()
+        };
+        let begun: Vec<usize> = (0..10).map(|flow| send(0, flow)).collect();
+        assert_eq!(begun, (1..=10).collect::<Vec<_>>());
+        // after a second all are empty: two go, and one comes
+        assert_eq!(send(1_000_000_000, 10), 9);
+    }
 }

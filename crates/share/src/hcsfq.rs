@@ -175,3 +175,20 @@ impl Fair {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn its_memory_is_that_of_nodes_and_leaves() {
+        let link = Node::link(Rate::from_bps(1_000_000));
+        let bytes = |leaves: usize| {
+            let nodes = [vec![link], vec![Node::leaf(0, 1); leaves]].concat();
+            Hcsfq::new(&nodes, Span::from_ms(1), 1).unwrap().0.bytes()
+        };
+        // a leaf: rate and time, and 24 for parent, weight, floor and peak
+        assert_eq!(bytes(1) - bytes(0), 16 + 24);
+        assert_eq!(bytes(100), 72 + 24 + 100 * (16 + 24));
+    }
+}

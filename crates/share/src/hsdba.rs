@@ -561,3 +561,6 @@ impl Hsdba {
         own.map(|(_, known)| known.window.rate).max().unwrap_or(0)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -199,4 +199,12 @@ mod tests {
         let sum: u64 = shares(75_000_000, &kids).iter().sum();
         assert!((74_990_000..=75_000_000).contains(&sum), "{sum}");
     }
+
+    #[test]
+    fn steps_where_nobody_rises_find_it() {
+        // where the second has its 195 and the first its guarantee still, neither rises with the
+        // level: a step there is no guess, and what is left has to be halved
+        let shares = |second: u32| shares(1_000, &[(800, 1_000, 1), (0, 195, second)]);
+        assert!([5, 10, 20].into_iter().all(|weight| shares(weight) == [805, 195]));
+    }
 }

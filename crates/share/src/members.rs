@@ -238,4 +238,23 @@ mod tests {
         }
         assert!(members.limit(0) <= mbit(1) && members.limit(1) >= mbit(99));
     }
+
+    #[test]
+    fn a_report_holds_for_three_periods() {
+        let period = Span::from_ms(200);
+        let has_at = |ns: u64| {
+            let mut members = Members::new(Rule::MaxMin, mbit(100), period, 2);
+            let all = Offered { rate: mbit(90), is_backlogged: true, weight: 1 };
+            members.report(Instant::ZERO, 0, all);
+            for _ in 0..2 {
+                members.report(Instant::from_ns(ns), 1, all);
+                members.plan(Instant::from_ns(ns));
+                (0..2).for_each(|at| members.confirm(at));
+            }
+            (members.limit(0).bps() + 5_000) / 10_000
+        };
+        // then it counts as idle, and has the half per cent that everyone has
+        assert_eq!([200, 599, 600].map(|ms| has_at(ms * 1_000_000)), [5_000; 3]);
+        assert_eq!(has_at(600_000_001), 50);
+    }
 }

@@ -101,3 +101,26 @@ impl Dice {
         u128::from(self.0 >> 32) * u128::from(all) < u128::from(of) << 32
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dice_are_marsaglias() {
+        let mut dice = Dice(1);
+        let mut next = || {
+            dice.falls(1, 2);
+            dice.0
+        };
+        // from 1, shifted by 13, 7 and 17
+        assert_eq!([next(), next()], [0x4082_2041, 0x1000_4106_0c01_1441]);
+    }
+
+    #[test]
+    fn dice_fall_as_often_as_they_should() {
+        let mut dice = Dice::new(1);
+        let fell = (0..100_000).filter(|_| dice.falls(3, 10)).count();
+        assert!((29_500..30_500).contains(&fell), "{fell} of 100 000");
+    }
+}

@@ -313,3 +313,65 @@ fn extend(range: &mut [u32; 2], at: usize) {
 
 const _: () = assert!(size_of::<Cell>() == 16 && size_of::<Leaf>() == 32);
 const _: () = assert!(size_of::<Inner>() == 64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MBIT: u64 = 1_000_000;
+
+    fn published(settling: Settling, leaves: usize) -> Published {
+        let link = Node::link(Rate::from_bps(10 * MBIT));
+        let nodes = [vec![link], vec![Node::leaf(0, 1); leaves]].concat();
+        Published::under(&nodes, settling).unwrap().0
+    }
+
+    /// Shares in kbit/s when each leaf wants so many Mbit/s.
+    fn shares(published: &mut Published, wanted: &[u64]) -> Vec<u64> {
+        let rates = wanted.iter().map(|mbit| Rate::from_bps(mbit * MBIT));
+        published.set_demands((0..).zip(rates));
+        (0..number(wanted.len())).map(|leaf| (published.share(leaf).bps() + 500) / 1_000).collect()
+    }
+
+    #[test]
+    fn nobody_is_limited_before_the_first_round() {
+        let published = published(Settling::Exact, 1);
+        let mut core = published.core();
+        assert!((0..1_000).all(|_| core.packet(0, 1_514) == Fate::Pass));
+    }
+
+    #[test]
+    fn demands_that_are_told_hold_at_once_wherever_a_round_is() {
+        for steps in 0..12 {
+            let mut nodes = vec![Node::link(Rate::from_bps(10 * MBIT))];
+            nodes.extend([Node::inner(0, 1), Node::inner(0, 1)]);
+            nodes.extend([Node::leaf(1, 1), Node::leaf(2, 1)]);
+            let (mut published, _) = Published::new(&nodes).unwrap();
+            let mut cores = [published.core()];
+            for leaf in [0, 1] {
+                (0..100).for_each(|_| _ = cores[0].packet(leaf, 1_500));
+            }
+            let now = Instant::from_ns(2_000_000);
+            (0..steps).for_each(|_| _ = published.publish_some(now, &mut cores, 1));
+            assert_eq!(shares(&mut published, &[2, 9])[1], 8_000, "after {steps} steps");
+        }
+    }
+
+    #[test]
+    fn who_has_no_cores_is_taken_to_pass_all() {
+        let mut published = published(Settling::Hcsfq, 2);
+        // the first round notices that there is too much, the second halves it: 20 of 10 Mbit/s
+        assert_eq!(shares(&mut published, &[10, 10]), [10_000; 2]);
+        assert_eq!(shares(&mut published, &[10, 10]), [5_000; 2]);
+    }
+
+    #[test]
+    fn a_silent_branch_makes_no_even_split_smaller() {
+        let mut nodes = vec![Node::link(Rate::from_bps(10 * MBIT))];
+        nodes.extend((0..3).map(|_| Node::inner(0, 1)));
+        nodes.extend((1..=3).map(|parent| Node::leaf(parent, 1)));
+        let (mut published, _) = Published::under(&nodes, Settling::Hsdba).unwrap();
+        // each fits, but both together do not: the even split of two
+        assert_eq!(shares(&mut published, &[8, 8, 0])[..2], [5_000; 2]);
+    }
+}

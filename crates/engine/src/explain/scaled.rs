@@ -61,3 +61,33 @@ fn promised(plan: &Plan, parent: NodeId, of: impl Fn(&Both<Shares>) -> Shares) -
     }
     promised
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_policy::{Source, read};
+
+    #[test]
+    fn where_all_are_guaranteed_something_all_of_it_is_shared_out() {
+        let text = "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"1gbit\"\nup = \"100mbit\"\n\
+                    margin = \"100%\"\n[class.\"/a\"]\nrate = \"40mbit\"\n\
+                    [class.\"/a/x\"]\nmatch = \"tcp\"\nrate = \"30mbit\"\n\
+                    [class.\"/a/y\"]\nmatch = \"udp\"\nrate = \"10mbit\"\n";
+        let reading = read(Source::new("p", text), &mut |_| Err(String::new())).unwrap();
+        let plan = &reading.plans[0];
+        let node = |path: &str| {
+            let at = plan.nodes.iter().position(|node| &*node.path == path).unwrap();
+            NodeId::try_from(at).unwrap()
+        };
+        let found = |mbit: u64| -> Vec<(NodeId, u64, u128)> {
+            let line = Rate::from_bps(mbit * 1_000_000);
+            let found = scaled(plan, node("/a/x"), line, |shares| shares.up);
+            found.into_iter().map(|(node, s)| (node, s.rate.bps(), s.factor)).collect()
+        };
+        // beside /a is what is nobody's, without a guarantee: of 20 Mbit/s it leaves 99 %, of which
+        // /a/x has 30 in 40 parts
+        let of_class = (node("/a"), 19_800_000, 495);
+        assert_eq!(found(20), [of_class, (node("/a/x"), 14_850_000, 495)]);
+        assert_eq!(found(41), []);
+    }
+}

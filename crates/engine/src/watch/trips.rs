@@ -555,3 +555,46 @@ fn agreed(voices: &mut [Voice], side: usize) -> (u32, i64) {
     let agreed = says.get(hosts.saturating_sub(1) / 2).copied().unwrap_or(0);
     (u32::try_from(hosts).unwrap_or(u32::MAX), agreed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What hosts of either side say, in microseconds: each two of them, and how much.
+    fn voices(said: &[([u32; 2], i64)]) -> Vec<Voice> {
+        said.iter().map(|&(hosts, raised)| Voice { raised, hosts, age: 0 }).collect()
+    }
+
+    #[test]
+    fn a_host_says_the_median_of_its_own() {
+        for (said, median) in [(1, 10), (2, 10), (3, 20), (5, 30), (9, 50)] {
+            let own: Vec<_> = (1..=said).map(|n| ([n, 7], i64::from(n) * 10)).collect();
+            assert_eq!(agreed(&mut voices(&own), 1), (1, median), "of {said}");
+        }
+    }
+
+    #[test]
+    fn hosts_agree_on_what_more_than_half_of_them_say_at_least() {
+        for (hosts, agrees) in [(1, 10), (2, 10), (3, 20), (5, 30), (9, 50)] {
+            let said: Vec<_> = (1..=hosts).map(|n| ([7, n], i64::from(n) * 10)).collect();
+            assert_eq!(agreed(&mut voices(&said), 1), (hosts, agrees));
+        }
+    }
+
+    #[test]
+    fn round_trips_begin_two_milliseconds_apart() {
+        let mut trips = Trips::new();
+        let start = Instant::from_ns(1_000_000_000);
+        let (ack, stamps, end, hosts) = (None, None, Some(1_000), [1, 2]);
+        let said = Said { ack, is_selective: false, stamps, has_data: true, seq: 0, end, hosts };
+        for index in 0..10 {
+            let now = start + Span::from_us(400 * u64::from(index));
+            let flow = Flow { index, generation: 0 };
+            trips.frame(now, Side::Lan, flow, &said, None);
+            assert_eq!(trips.is_timed(flow), index % 5 == 0, "{index}");
+            assert!(!trips.may_begin(now, Side::Lan));
+        }
+        assert_eq!(trips.waiting, [0, 2], "towards the WAN");
+        assert!(trips.may_begin(start + Span::from_ms(4), Side::Lan));
+    }
+}

@@ -256,3 +256,36 @@ impl Memory {
         Bytes::new(self.average >> POINT)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_begin_at_5_ms_of_queue_and_not_below_five_full_frames() {
+        let lengths = |mbit: u64, min: Option<u64>, max: Option<u64>| {
+            let rate = Rate::from_bps(mbit * 1_000_000);
+            let (min, max) = lengths_for(rate, min.map(Bytes::new), max.map(Bytes::new));
+            (min.get(), max.get())
+        };
+        assert_eq!(lengths(100, None, None), (62_500, 187_500));
+        // 5 ms of 1 Mbit/s are 625 bytes
+        assert_eq!(lengths(1, None, None), (5 * 1_538, 15 * 1_538));
+        // what is said counts
+        assert_eq!(lengths(100, Some(2_000), None), (2_000, 6_000));
+        assert_eq!(lengths(100, None, Some(6_000)), (2_000, 6_000));
+        assert_eq!(lengths(100, Some(2_000), Some(3_000)), (2_000, 3_000));
+    }
+
+    #[test]
+    fn an_average_follows_a_single_byte_on_any_line() {
+        // its point has room for no more than 2^-20 of a byte
+        for mbit in [1, 10_000, 1_000_000, 10_000_000] {
+            let average = Average::for_rate(Rate::from_bps(mbit * 1_000_000));
+            let mut memory = Memory::default();
+            average.follow(&mut memory, Instant::ZERO, Depth { frames: 1, bytes: 1 });
+            assert!(memory.average > 0, "{mbit} Mbit/s");
+        }
+        assert_eq!(Average::new(40, Span::ZERO), Average::new(20, Span::ZERO));
+    }
+}
