@@ -11,6 +11,7 @@
 //! Not looked at: fragments, FIN without data, selective acknowledgements.
 
 mod trips;
+mod votes;
 
 use weir_packet::{Fragment, Frame, Headers, Label, Pool, Side, tcp};
 use weir_units::Instant;
@@ -30,8 +31,8 @@ pub(crate) struct Watch {
 /// Bytes of TCP data from the LAN side, of all connections together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Uploads {
-    /// Left for the WAN side, those sent again as well. Headers are taken for as long as those
-    /// with timestamps are.
+    /// Left for the WAN side, those sent again as well, once any of their connection were
+    /// acknowledged: what nobody acknowledges says nothing of the line.
     pub left: u64,
     /// Were acknowledged, also selectively: have arrived there.
     pub arrived: u64,
@@ -83,6 +84,12 @@ struct Arrived {
     /// were counted already.
     edge: u32,
     counted: u32,
+    /// The number behind the highest byte that has left for there.
+    has_left: bool,
+    left: u32,
+    /// Whether it has acknowledged any, and how many bytes have left that it has not.
+    is_answered: bool,
+    under_way: u32,
 }
 
 /// In place of the bytes of a hole: no data came yet.
@@ -92,6 +99,8 @@ const FAR: u32 = 1 << 30;
 
 /// Bytes of the option with two timestamps, filled up to a multiple of four.
 const STAMPS: usize = 12;
+/// Zeros behind an acknowledgement over IPv4, in a frame of 60 bytes.
+const FILLED: usize = 6;
 /// A header without more than these.
 const PLAIN: u16 = 32;
 
@@ -164,11 +173,13 @@ impl Watch {
             }
             if side == Side::Wan && seen.may_hear(label, headers, &segment) {
                 let options = options(pool.bytes(frame), headers);
-                self.uploads.arrived += u64::from(seen.heard(&segment, options));
+                let Uploads { left, arrived } = seen.heard(&segment, options);
+                self.uploads.left += left;
+                self.uploads.arrived += arrived;
             }
             if may_begin || self.trips.is_timed(label.flow) {
                 let whole = pool.bytes(frame);
-                let said = said(whole, headers, side, &segment, brought == Brought::New);
+                let said = said(whole, (label, headers), &segment, brought == Brought::New);
                 let shortest =
                     (seen.generation == label.flow.generation).then_some(&mut seen.shortest_us);
                 self.trips.frame(now, side, label.flow, &said, shortest);
@@ -192,8 +203,19 @@ impl Watch {
         }
         let side = label.side.other();
         let at = usize::from(label.transport_at);
-        if side == Side::Wan {
-            self.uploads.left += frame.len().saturating_sub(at + tcp::BYTES + STAMPS) as u64;
+        if side == Side::Wan
+            && let Some(seen) = self.seen.get_mut(label.flow.index as usize)
+            && seen.generation == label.flow.generation
+            && let Some(&[a, b, c, d, _, _, _, _, words, _, _, _]) =
+                frame.get(at + 4..).and_then(<[u8]>::first_chunk)
+        {
+            let data = frame.len().saturating_sub(at + usize::from(words >> 4) * 4);
+            // a frame of the shortest kind is filled up with zeros
+            if data > FILLED {
+                let data = u32::try_from(data).unwrap_or(0);
+                let end = u32::from_be_bytes([a, b, c, d]).wrapping_add(data);
+                self.uploads.left += u64::from(seen.leaves(end, data));
+            }
         }
         if self.trips.waits_for(side)
             && let Some([a, b, c, d]) = frame.get(at + 4..).and_then(<[u8]>::first_chunk)
@@ -253,7 +275,12 @@ impl Segment<'_> {
 
 /// What a segment says about times.
 #[inline(never)]
-fn said(bytes: &[u8], headers: &Headers, side: Side, segment: &Segment<'_>, is_new: bool) -> Said {
+fn said(
+    bytes: &[u8],
+    (label, headers): (&Label, &Headers),
+    segment: &Segment<'_>,
+    is_new: bool,
+) -> Said {
     let options = options(bytes, headers);
     // where nearly everyone puts them
     let stamps = match options {
@@ -276,9 +303,10 @@ fn said(bytes: &[u8], headers: &Headers, side: Side, segment: &Segment<'_>, is_n
         has_data: segment.data != 0,
         seq: segment.seq(),
         end: is_new.then(|| segment.end()),
-        hosts: match side {
-            Side::Lan => [host(headers.source), host(headers.target)],
-            Side::Wan => [host(headers.target), host(headers.source)],
+        // with as many addresses as it likes, a host of the LAN side has one voice
+        hosts: match label.side {
+            Side::Lan => [label.host, host(headers.target)],
+            Side::Wan => [label.host, host(headers.source)],
         },
     }
 }
@@ -317,7 +345,16 @@ fn host(address: u128) -> u32 {
 
 impl Seen {
     const fn new(generation: u32) -> Seen {
-        let arrived = Arrived { is_known: false, ack: 0, edge: 0, counted: 0 };
+        let arrived = Arrived {
+            is_known: false,
+            ack: 0,
+            edge: 0,
+            counted: 0,
+            has_left: false,
+            is_answered: false,
+            left: 0,
+            under_way: 0,
+        };
         Seen { generation, shortest_us: [0; 2], ways: [Way::UNSEEN; 2], arrived }
     }
 
@@ -330,18 +367,41 @@ impl Seen {
             && self.generation == label.flow.generation
     }
 
-    /// The WAN side acknowledges data: how many bytes have arrived since it did so last.
+    /// The WAN side acknowledges data: what has left and arrived since it did so last. Only of
+    /// data that have left, whatever came from the LAN side: who acknowledges more says nothing.
     #[inline(never)]
-    fn heard(&mut self, segment: &Segment<'_>, options: &[u8]) -> u32 {
-        let sent = self.ways[Side::Lan as usize];
-        let is_sent = |number: u32| number.wrapping_sub(sent.highest).cast_signed() <= 0;
+    fn heard(&mut self, segment: &Segment<'_>, options: &[u8]) -> Uploads {
+        let Arrived { has_left, left, .. } = self.arrived;
+        // a FIN takes one number more
+        let has_left = |number: u32| has_left && number.wrapping_sub(left).cast_signed() <= 1;
         let ack = segment.number(8);
-        if sent.gap == UNSEEN || segment.has(tcp::SYN | tcp::RST) || !is_sent(ack) {
+        if segment.has(tcp::SYN | tcp::RST) || !has_left(ack) {
             self.arrived.is_known = false;
-            return 0;
+            return Uploads::default();
         }
-        let block = block(options).filter(|(_, end)| is_sent(*end));
-        self.arrived.more(ack, block)
+        let block = block(options).filter(|(_, end)| has_left(*end));
+        let news = self.arrived.more(ack, block);
+        if news == 0 {
+            return Uploads::default();
+        }
+        let Arrived { is_answered, under_way, .. } = self.arrived;
+        // what was dropped here cannot have arrived, whoever acknowledges it
+        let arrived = news.min(under_way);
+        (self.arrived.is_answered, self.arrived.under_way) = (true, under_way - arrived);
+        let left = if is_answered { 0 } else { under_way };
+        Uploads { left: left.into(), arrived: arrived.into() }
+    }
+
+    /// Data leave for the WAN side, up to a number. How many of these bytes count: all, once any
+    /// were acknowledged.
+    fn leaves(&mut self, end: u32, bytes: u32) -> u32 {
+        let arrived = &mut self.arrived;
+        let ahead = end.wrapping_sub(arrived.left).cast_signed();
+        if !arrived.has_left || ahead > 0 || ahead.unsigned_abs() > FAR {
+            (arrived.has_left, arrived.left) = (true, end);
+        }
+        arrived.under_way = arrived.under_way.saturating_add(bytes);
+        if arrived.is_answered { bytes } else { 0 }
     }
 
     /// A segment with data came, or one that begins or ends a connection.
@@ -385,7 +445,7 @@ impl Arrived {
     fn more(&mut self, ack: u32, block: Option<(u32, u32)>) -> u32 {
         let ahead = ack.wrapping_sub(self.ack).cast_signed();
         if !self.is_known || ahead.unsigned_abs() > FAR {
-            *self = Arrived { is_known: true, ack, edge: ack, counted: 0 };
+            *self = Arrived { is_known: true, ack, edge: ack, counted: 0, ..*self };
         }
         let mut bytes = 0;
         if ahead > 0 {

@@ -30,6 +30,8 @@ impl Wire {
         burst.push(frame).expect("has room");
         self.engine.receive(self.now, side, &mut burst);
         self.leave(side.other());
+        // the line is free for the next
+        self.now += Span::from_us(10);
     }
 
     fn leave(&mut self, side: Side) {
@@ -114,7 +116,29 @@ fn data_that_leave_are_counted_without_headers() {
     wire.pass(Side::Lan, &udp.payload_len(900));
     let mut snapshot = Snapshot::default();
     let _ = wire.engine.snapshot(0, &mut snapshot);
-    assert_eq!(snapshot.uploads.left, 700);
+    // until the other side says something of this connection, they say nothing of the line
+    assert_eq!(snapshot.uploads.left, 0);
+    wire.ack(1_000, None);
+    wire.ack(1_700, None);
+    let _ = wire.engine.snapshot(0, &mut snapshot);
+    assert_eq!((snapshot.uploads.left, snapshot.uploads.arrived), (700, 700));
+}
+
+#[test]
+fn what_has_not_left_cannot_be_acknowledged() {
+    let mut wire = Wire::new();
+    wire.data(1_000, 500);
+    wire.ack(1_000, None);
+    wire.now += Span::from_us(10);
+    // more than the line takes at once: most of it waits here
+    for n in 0..200 {
+        let build = Build::tcp(([10, 0, 0, 1], 4_000).into(), ([192, 0, 2, 1], 80).into());
+        let build = build.tcp_flags(tcp::ACK).tcp_seq(1_500 + n * 1_000).payload_len(1_000);
+        wire.pass(Side::Lan, &build);
+        wire.now = wire.now - Span::from_us(10);
+    }
+    wire.ack(1_500 + 200_000, None);
+    assert!(wire.arrived() <= 2_500, "{}", wire.arrived());
 }
 
 /// Pairs of segments are acknowledged together, after 20 ms and the time in a queue.

@@ -14,6 +14,8 @@ use weir_packet::{Flow, Side};
 use weir_units::limits::ROUND_TRIPS;
 use weir_units::{Instant, Span};
 
+use super::votes::{self, Voice};
+
 /// How long the ways to both sides and back took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoundTrips {
@@ -68,7 +70,7 @@ const OVERDUE: Span = Span::from_ms(5);
 /// Who answers within so much more than the shortest answers at once.
 const SOON: Span = Span::from_ms(2);
 /// Values that are compared: those of an interval, and what hosts said that are silent in it.
-const COMPARED: usize = 64;
+pub(super) const COMPARED: usize = 64;
 /// For so many intervals what a host said holds, if it says nothing new.
 const HOLDS: u32 = 4;
 
@@ -156,17 +158,6 @@ struct Tally {
     compared: u32,
     voices: Box<[Voice; COMPARED]>,
     last: RoundTrip,
-}
-
-/// What one round trip says.
-#[derive(Clone, Copy, Debug, Default)]
-struct Voice {
-    /// How much longer it was than the shortest of its connection, in microseconds.
-    raised: i64,
-    /// Whose it was: of the LAN and of the WAN side.
-    hosts: [u32; 2],
-    /// In intervals.
-    age: u32,
 }
 
 const NOBODY: Slot = Slot {
@@ -457,7 +448,7 @@ impl Tally {
             && let Some(place) = self.voices.get_mut(self.said)
         {
             let raised = i64::from(took_us) - i64::from(*shortest);
-            *place = Voice { raised, hosts, age: 0 };
+            *place = Voice { raised, hosts, ..Voice::default() };
             self.said += 1;
             self.compared += 1;
         }
@@ -470,7 +461,7 @@ impl Tally {
             && let Some(place) = self.voices.get_mut(self.said)
         {
             let raised = i64::try_from(longer.ns() / 1_000).unwrap_or(i64::MAX);
-            *place = Voice { raised, hosts, age: 0 };
+            *place = Voice { raised, hosts, ..Voice::default() };
             self.said += 1;
             self.compared += 1;
         }
@@ -506,7 +497,8 @@ impl Tally {
     fn agreed(&mut self) -> [(u32, i64); 2] {
         self.only_news();
         let voices = &mut self.voices[..self.said];
-        [Side::Lan, Side::Wan].map(|side| agreed(voices, side as usize))
+        votes::split(voices);
+        [Side::Lan, Side::Wan].map(|side| votes::agreed(voices, side))
     }
 
     /// What a host said before does not count once it says something new.
@@ -540,46 +532,9 @@ impl Tally {
     }
 }
 
-/// How many hosts of a side there are, and what more than half of them say, or more than that: each
-/// says the median of its own.
-fn agreed(voices: &mut [Voice], side: usize) -> (u32, i64) {
-    voices.sort_unstable_by_key(|voice| (voice.hosts[side], voice.raised));
-    let mut says = [0; COMPARED];
-    let mut hosts = 0;
-    for own in voices.chunk_by(|one, other| one.hosts[side] == other.hosts[side]) {
-        says[hosts] = own[(own.len() - 1) / 2].raised;
-        hosts += 1;
-    }
-    let says = &mut says[..hosts];
-    says.sort_unstable();
-    let agreed = says.get(hosts.saturating_sub(1) / 2).copied().unwrap_or(0);
-    (u32::try_from(hosts).unwrap_or(u32::MAX), agreed)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// What hosts of either side say, in microseconds: each two of them, and how much.
-    fn voices(said: &[([u32; 2], i64)]) -> Vec<Voice> {
-        said.iter().map(|&(hosts, raised)| Voice { raised, hosts, age: 0 }).collect()
-    }
-
-    #[test]
-    fn a_host_says_the_median_of_its_own() {
-        for (said, median) in [(1, 10), (2, 10), (3, 20), (5, 30), (9, 50)] {
-            let own: Vec<_> = (1..=said).map(|n| ([n, 7], i64::from(n) * 10)).collect();
-            assert_eq!(agreed(&mut voices(&own), 1), (1, median), "of {said}");
-        }
-    }
-
-    #[test]
-    fn hosts_agree_on_what_more_than_half_of_them_say_at_least() {
-        for (hosts, agrees) in [(1, 10), (2, 10), (3, 20), (5, 30), (9, 50)] {
-            let said: Vec<_> = (1..=hosts).map(|n| ([7, n], i64::from(n) * 10)).collect();
-            assert_eq!(agreed(&mut voices(&said), 1), (hosts, agrees));
-        }
-    }
 
     #[test]
     fn round_trips_begin_two_milliseconds_apart() {
