@@ -35,7 +35,7 @@ impl Tree {
             let children = families.remove(&number).filter(|_| is_parent).unwrap_or_default();
             let is_silent = is_parent || !interior.is_active();
             wrong.unless(is_silent, || format!("{number} is no parent and has children awake"));
-            let told = interior.check(&self.nodes, &children, is_done);
+            let told = interior.check((&self.nodes, &self.clocks.dues), &children, is_done);
             wrong.0.extend(told.into_iter().map(|what| format!("below {number}: {what}")));
         }
         wrong.0.extend(families.keys().map(|number| format!("{number} has children, and is none")));

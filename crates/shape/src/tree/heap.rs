@@ -21,11 +21,14 @@ pub(crate) struct Heap {
     entries: Vec<Entry>,
     /// Entries of before an edit, a heap as well, that are looked at anew some at a time.
     closing: Vec<Entry>,
+    /// Nothing has been looked at yet: the edit may give what is noted now another, earlier key, so
+    /// that it joins those that are looked at anew.
+    is_open: bool,
 }
 
 impl Heap {
     pub(crate) fn with_capacity(capacity: usize) -> Heap {
-        Heap { entries: Vec::with_capacity(capacity), closing: Vec::new() }
+        Heap { entries: Vec::with_capacity(capacity), closing: Vec::new(), is_open: false }
     }
 
     #[inline]
@@ -57,11 +60,13 @@ impl Heap {
 
     /// Takes the memory of an empty heap; what was there is looked at anew by [`Heap::reviews`].
     pub(crate) fn begins_anew(&mut self, empty: &mut Heap) {
+        self.is_open = false;
         while let Some(entry) = self.closing.pop() {
             self.push(entry);
         }
         debug_assert!(empty.entries.is_empty(), "what is there would be lost");
         self.closing = std::mem::replace(&mut self.entries, std::mem::take(&mut empty.entries));
+        self.is_open = true;
     }
 
     /// Looks anew at as many entries of before an edit as `budget` says, and keeps what `wanted`
@@ -72,6 +77,7 @@ impl Heap {
         empty: &mut Heap,
         mut wanted: impl FnMut(Entry) -> Option<Entry>,
     ) -> bool {
+        self.is_open = false;
         while *budget > 0 {
             let Some(entry) = self.closing.pop() else { break };
             if let Some(entry) = wanted(entry) {
@@ -92,10 +98,12 @@ impl Heap {
 
     #[inline]
     pub(crate) fn push(&mut self, entry: Entry) {
-        debug_assert!(self.entries.len() < self.entries.capacity(), "a heap would grow");
-        self.entries.push(entry);
-        let last = self.entries.len() - 1;
-        climb(&mut self.entries, last);
+        let is_open = self.is_open && self.closing.len() < self.closing.capacity();
+        let entries = if is_open { &mut self.closing } else { &mut self.entries };
+        debug_assert!(entries.len() < entries.capacity(), "a heap would grow");
+        entries.push(entry);
+        let last = entries.len() - 1;
+        climb(entries, last);
     }
 
     /// Takes the first.
@@ -186,6 +194,30 @@ fn least(entries: &[Entry]) -> Option<usize> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// What is noted before the first look is looked at too, as far as there is room for it.
+    #[test]
+    fn all_that_comes_before_entries_are_looked_at_is_looked_at() {
+        for (room, looked_at) in [(0, 2), (1, 3), (2, 4), (5, 4)] {
+            let mut heap = Heap::with_capacity(4);
+            (0..2).for_each(|node| heap.push(Entry { key: 50, node }));
+            let mut memory = Heap::with_capacity(10);
+            heap.begins_anew(&mut memory);
+            (2..2 + room).for_each(|node| heap.push(Entry { key: 60, node }));
+            let mut looks = |heap: &mut Heap| {
+                let earlier = |entry| Some(Entry { key: 40, ..entry });
+                assert!(heap.reviews(&mut { usize::MAX }, &mut memory, earlier));
+                heap.all().filter(|entry| entry.key == 40).count()
+            };
+            assert_eq!(looks(&mut heap), looked_at);
+            // and from then on nothing is
+            heap.push(Entry { key: 70, node: 20 });
+            assert_eq!(looks(&mut heap), looked_at);
+            let mut nodes: Vec<u32> = heap.all().map(|entry| entry.node).collect();
+            nodes.sort_unstable();
+            assert!(nodes.into_iter().eq((0..2 + room).chain([20])));
+        }
+    }
 
     proptest! {
         #[test]

@@ -100,11 +100,8 @@ impl Interior {
     /// A child has something to send.
     #[inline]
     pub(crate) fn wake(&mut self, now: Instant, number: u32, nodes: &mut [Node], dues: &mut [Due]) {
-        if let Some(alone) = self.alone() {
-            self.is_joined(alone, &mut nodes[alone as usize]);
-            if let Some(owed) = &self.owed {
-                owed.is_joined(now, &mut dues[alone as usize]);
-            }
+        if self.count > 0 {
+            self.has_company(now, nodes, dues);
         }
         let node = &mut nodes[number as usize];
         let share = &mut node.share;

@@ -75,17 +75,18 @@ impl Due {
         Due { at: time.wrapping_add(self.grace).wrapping_add(ahead.cast_unsigned()), ..*self }
     }
 
-    /// The child has sent; its clock goes on, but never far beyond the present. Returns how many of
-    /// the bytes were more than its guarantee.
+    /// The child has sent; its clock goes on, but never far beyond the present, and never back: it
+    /// may be noted for when it is due now. Returns how many of the bytes were more than its
+    /// guarantee.
     fn sent(&mut self, time: u64, bytes: u64) -> u64 {
         let ahead = self.grace + self.time_for(bytes.max(AHEAD * FRAME));
-        let most = time.wrapping_add(ahead);
-        self.at = self.at.wrapping_add(self.time_for(bytes));
+        let (was, most) = (self.at, time.wrapping_add(ahead));
+        self.at = was.wrapping_add(self.time_for(bytes));
         if !before(most, self.at) {
             return 0;
         }
         let more = u128::from(self.at.wrapping_sub(most)) << FRACTION;
-        self.at = most;
+        self.at = if before(most, was) { was } else { most };
         u64::try_from(more / u128::from(self.per_byte.max(1))).unwrap_or(bytes).min(bytes)
     }
 
@@ -167,6 +168,15 @@ impl Owed {
         self.coming.all().chain(self.due.all()).map(|entry| entry.node)
     }
 
+    /// Whether a child is noted later than it is due: it would be found too late.
+    pub(super) fn misses(&self, number: u32, dues: &[Due]) -> bool {
+        let due = &dues[number as usize];
+        let is_late = |heap: &Heap, at: u64| {
+            heap.all().any(|entry| entry.node == number && before(at, entry.key))
+        };
+        is_late(&self.coming, due.at) || is_late(&self.due, due.end())
+    }
+
     /// A child was served.
     pub(crate) fn sent(&mut self, now: Instant, node: &Node, due: &mut Due, bytes: u64) {
         self.largest = self.largest.max(bytes);
@@ -186,6 +196,14 @@ impl Owed {
         if before(due.at, earliest) {
             due.at = earliest;
         }
+    }
+
+    /// A clock is about to begin. Where nobody has been served for a while, time has gone on and
+    /// not waited for those that are due; a clock that began there would be far ahead of it once
+    /// it does wait.
+    #[inline]
+    pub(super) fn waits(&mut self, now: Instant, nodes: &mut [Node], dues: &[Due]) {
+        let _ = self.due(now, nodes, dues);
     }
 
     /// The child whose guarantee is due. Entries are put right when they come to the top.
@@ -325,6 +343,9 @@ mod tests {
             // and one large frame of its own
             assert_eq!(due.sent(time + 300 * BYTE, 9_000), 3_072);
             assert_eq!(due.at, time + due.grace + 9_300 * BYTE);
+            // which a small one after it takes nothing from
+            assert_eq!(due.sent(time + 400 * BYTE, 100), 100);
+            assert_eq!(due.at, time + due.grace + 9_300 * BYTE);
         }
     }
 
@@ -422,6 +443,37 @@ mod tests {
         world.sent(0, 9_000);
         world.after(8 * (9_000 + 2 * 9_000 - 2 * 1_536));
         assert_eq!((world.due(), world.owed.behind), (Some(0), 10_000 * PARTS));
+    }
+
+    #[test]
+    fn a_clock_that_begins_after_a_pause_is_not_ahead() {
+        let mut world = World::new(&[1_000_000, 1_000_000]);
+        world.sent(1, 1_000);
+        world.nodes[1].share.flags.clear(Flags::ACTIVE);
+        // a thousand frames' time, of which the first child is late for all but two
+        world.after(8 * 1_536 * 1_000);
+        world.owed.waits(world.now, &mut world.nodes, &world.dues);
+        assert_eq!(world.owed.behind, 998 * FRAME * BYTE);
+        world.nodes[1].share.flags.set(Flags::ACTIVE);
+        world.owed.wake(world.now, 1, &mut world.nodes[1], &mut world.dues[1]);
+        assert_eq!(world.dues[1].at, world.dues[0].at + 2 * FRAME * BYTE);
+        assert_eq!(world.due(), Some(0));
+        assert_eq!(world.owed.behind, 998 * FRAME * BYTE);
+    }
+
+    #[test]
+    fn who_is_noted_later_than_it_is_due_would_be_missed() {
+        for is_due in [false, true] {
+            let mut world = World::new(&[1_000_000, 2_000_000]);
+            if is_due {
+                assert_eq!(world.due(), Some(1));
+            }
+            assert!(!world.owed.misses(0, &world.dues) && !world.owed.misses(1, &world.dues));
+            world.dues[0].at += 1;
+            assert!(!world.owed.misses(0, &world.dues));
+            world.dues[0].at -= 2;
+            assert!(world.owed.misses(0, &world.dues) && !world.owed.misses(1, &world.dues));
+        }
     }
 
     #[test]

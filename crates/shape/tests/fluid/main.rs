@@ -48,8 +48,8 @@ enum Step {
     Pass(u8),
     /// The line carries so many thousandths of what it did at first.
     Line(u16),
-    /// Nobody polls for so many milliseconds.
-    Jump(u16),
+    /// Nobody polls for so many milliseconds; then frames come to a leaf before the first leaves.
+    Jump { ms: u16, leaf: Index, frames: u8 },
     /// A node has another weight, and is guaranteed so many thousandths of its parent's.
     Edit { node: Index, weight: u64, rate: u64 },
     /// A node has another parent.
@@ -82,7 +82,8 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (1u8..60).prop_map(Step::Leave),
         2 => (1u8..60).prop_map(Step::Pass),
         1 => (100u16..3_000).prop_map(Step::Line),
-        1 => (5u16..2_000).prop_map(Step::Jump),
+        2 => (5u16..2_000, any::<Index>(), 0u8..100)
+            .prop_map(|(ms, leaf, frames)| Step::Jump { ms, leaf, frames }),
         2 => (any::<Index>(), 1u64..50, rate())
             .prop_map(|(node, weight, rate)| Step::Edit { node, weight, rate }),
         1 => (any::<Index>(), any::<Index>())
@@ -394,8 +395,10 @@ impl World {
             }
             Step::Edit { node, weight, rate } => self.tell(node, *weight, *rate)?,
             Step::Move { node, parent } => self.moves(node, parent)?,
-            Step::Jump(ms) => {
+            Step::Jump { ms, leaf, frames } => {
                 self.now += Span::from_ms(u64::from(*ms));
+                let leaf = self.leaves[leaf.index(self.leaves.len())];
+                (0..*frames).for_each(|_| self.comes(leaf, 1_000));
                 // the line makes up for a millisecond at once, which a fluid cannot
                 while self.leaves(self.now)? {}
                 self.begin_anew();
@@ -412,6 +415,7 @@ proptest! {
         let mut world = World::with(spec(&case), case.at_once);
         for step in &case.steps {
             world.step(step)?;
+            world.agrees(true)?;
         }
     }
 }

@@ -74,13 +74,18 @@ impl Interior {
         }
     }
 
-    /// Nobody is alone any more, as far as is known.
+    /// Nobody is alone any more, as far as is known; and the time of the clocks is what it would be
+    /// for the next frame, for whoever's clock begins now.
+    #[inline]
     pub(super) fn has_company(&mut self, now: Instant, nodes: &mut [Node], dues: &mut [Due]) {
-        if let Some(alone) = self.alone() {
+        let alone = self.alone();
+        if let Some(alone) = alone {
             self.is_joined(alone, &mut nodes[alone as usize]);
-            if let Some(owed) = &self.owed {
-                owed.is_joined(now, &mut dues[alone as usize]);
-            }
+        }
+        match (&mut self.owed, alone) {
+            (Some(owed), Some(alone)) => owed.is_joined(now, &mut dues[alone as usize]),
+            (Some(owed), None) => owed.waits(now, nodes, dues),
+            (None, _) => {}
         }
     }
 

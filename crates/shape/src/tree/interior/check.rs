@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::{Calendar, Flags, Interior, Node};
+use super::{Calendar, Due, Flags, Interior, Node};
 use crate::tree::check::Wrong;
 
 impl Interior {
     /// What does not agree, of these children.
     pub(in crate::tree) fn check(
         &self,
-        nodes: &[Node],
+        (nodes, dues): (&[Node], &[Due]),
         children: &[u32],
         is_done: bool,
     ) -> Vec<String> {
@@ -62,6 +62,9 @@ impl Interior {
                 let flags = of(number).flags;
                 let is_noted = waiting.contains(number);
                 let needs = flags.has_all(Flags::ACTIVE | Flags::OWED);
+                wrong.unless(!is_done || !needs || !owed.misses(*number, dues), || {
+                    format!("{number} is noted later than its clock is due")
+                });
                 wrong.unless(!needs || is_noted, || format!("{number} waits for no clock"));
                 let is_known = is_noted == flags.has(Flags::LISTED_OWED);
                 wrong.unless(is_known || flags.has(Flags::PARKED), || {
@@ -80,7 +83,7 @@ mod tests {
 
     use super::*;
     use crate::Link;
-    use crate::tree::owed::{Due, Owed};
+    use crate::tree::owed::Owed;
     use crate::tree::{Edit, LINK, NodeSpec, Spec, Tree};
 
     /// Leaves 1 to 3 have frames, the first and the second a guarantee; 4 is a class without any.
