@@ -149,7 +149,7 @@ impl Ahab {
 
     fn kid(&self, child: usize) -> Kid {
         let (demand, terms) = (self.slices[child].demand, self.tree.inner[child]);
-        Kid { least: 0, most: demand.min(terms.peak), weight: terms.weight }
+        Kid { floor: 0, least: 0, most: demand.min(terms.peak), weight: terms.weight }
     }
 
     /// The control plane: capacities from the demands that it reads now.

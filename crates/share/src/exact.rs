@@ -2,7 +2,8 @@
 //! guarantees. A parent that has A gives each child `min(d, max(min(g, d), w x level))`, with
 //! demand d (never above the peak), guarantee g, weight w, and the one level for which these add up
 //! to A or all demands are met. Where the guarantees (of each no more than it wants) are more than
-//! A, they are scaled down to it; while a child without a guarantee wants something, to 99 % of A.
+//! A, they are scaled alike until they fit; beside what children without one want, up to 1 % of A.
+//! Who wants less than its scaled guarantee has all it wants.
 //!
 //! Demands go up, capped by each peak; grants come down. At a node the level is found by walking
 //! along the points at which a child begins (g/w) and ends (d/w) to rise with the level, in order.
@@ -63,17 +64,14 @@ fn split(grant: u64, children: &[u32], nodes: &[Node], wants: &[u64], grants: &m
     };
     let mut children: Vec<Child> = children.iter().map(child).collect();
     let grant = u128::from(grant);
-    let mut least: u128 = children.iter().map(|c| c.least).sum();
     if children.iter().map(|c| c.most).sum::<u128>() <= grant {
         children.iter().for_each(|c| grants[c.at] = crate::scale::narrow(c.most));
         return;
     }
-    let has_none = |c: &Child| c.most > 0 && nodes[c.at].floor == Rate::ZERO;
-    let promised = if children.iter().any(has_none) { grant - grant / 100 } else { grant };
-    if least > promised {
-        children.iter_mut().for_each(|c| c.least = c.least * promised / least);
-        least = children.iter().map(|c| c.least).sum();
-    }
+    let has_none = |c: &&Child| nodes[c.at].floor == Rate::ZERO;
+    let others: u128 = children.iter().filter(has_none).map(|c| c.most).sum();
+    scale(&mut children, nodes, grant - others.min(grant / 100));
+    let least: u128 = children.iter().map(|c| c.least).sum();
     if least >= grant {
         children.iter().for_each(|c| grants[c.at] = crate::scale::narrow(c.least));
         return;
@@ -82,6 +80,25 @@ fn split(grant: u64, children: &[u32], nodes: &[Node], wants: &[u64], grants: &m
     for c in &children {
         let part = c.weight * left / weight;
         grants[c.at] = crate::scale::narrow(part.clamp(c.least, c.most));
+    }
+}
+
+/// Scales guarantees that are more than what is promised.
+fn scale(children: &mut [Child], nodes: &[Node], promised: u128) {
+    if children.iter().map(|c| c.least).sum::<u128>() <= promised {
+        return;
+    }
+    let floor = |c: &Child| u128::from(nodes[c.at].floor.bps());
+    // who wants least of its guarantee is met first, and leaves the rest to the others
+    let mut order: Vec<&mut Child> = children.iter_mut().filter(|c| floor(c) > 0).collect();
+    order.sort_by(|a, b| (a.most * floor(b)).cmp(&(b.most * floor(a))));
+    let mut floors: u128 = order.iter().map(|c| floor(c)).sum();
+    let mut left = promised;
+    for child in order {
+        let floor = floor(child);
+        child.least = child.most.min(floor * left / floors);
+        left -= child.least;
+        floors -= floor;
     }
 }
 
@@ -147,9 +164,11 @@ mod tests {
         // who has no guarantee has a hundredth
         let nodes = [Node::link(Rate::from_bps(1_000)), kept(1_500), kept(500), kept(0)];
         assert_eq!(shares_of(&nodes, &[0, 5_000, 5_000, 0]), [1_000, 750, 250, 0]);
-        assert_eq!(shares_of(&nodes, &[0, 5_000, 5_000, 5_000]), [1_000, 742, 247, 11]);
-        // no more is promised than is wanted
-        assert_eq!(shares_of(&nodes, &[0, 5_000, 100, 5_000]), [1_000, 928, 61, 11]);
+        assert_eq!(shares_of(&nodes, &[0, 5_000, 5_000, 5_000]), [1_000, 742, 248, 10]);
+        // who wants less than its scaled guarantee has all it wants
+        assert_eq!(shares_of(&nodes, &[0, 5_000, 100, 5_000]), [1_000, 890, 100, 10]);
+        // and what is wanted without a guarantee is no more than a hundredth
+        assert_eq!(shares_of(&nodes, &[0, 5_000, 100, 4]), [1_000, 896, 100, 4]);
     }
 
     #[test]

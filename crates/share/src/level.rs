@@ -10,6 +10,8 @@ pub(crate) const POINT: u32 = 16;
 /// A child as the level sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kid {
+    /// What it is guaranteed, whatever it wants.
+    pub(crate) floor: u64,
     /// What it has in any case: no more than `most`.
     pub(crate) least: u64,
     /// What it wants.
@@ -24,16 +26,58 @@ pub(crate) enum Level {
     Open,
     /// A unit of weight has so much, in 2^-16.
     At(u64),
-    /// What they have in any case, so much, is more than there is.
-    Short(u64),
-    /// The same, and some have nothing in any case: these have this level, the others as much at
-    /// least as is left.
+    /// What they have in any case is more than there is: guarantees are scaled by this.
+    Short(Scale),
+    /// The same, and some have nothing in any case: these have this level, the others their scaled
+    /// guarantee at least.
     Scarce {
-        /// What they have in any case.
-        sum: u64,
+        /// What guarantees are scaled by.
+        scale: Scale,
         /// What a unit of weight has, in 2^-16.
         level: u64,
     },
+}
+
+/// What guarantees are scaled by, in 2^-31.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Scale(u32);
+
+impl Scale {
+    /// The scale at which guarantees, of each no more than it wants, are no more than there is;
+    /// where some have none, beside what these want, up to a hundredth.
+    pub(crate) fn of(budget: u64, kids: &(impl Iterator<Item = Kid> + Clone)) -> Scale {
+        let bare = kids.clone().filter(|kid| kid.floor == 0);
+        let bare = bare.map(|kid| kid.most).fold(0, u64::saturating_add);
+        Scale::fit(budget - bare.min(budget / 100), kids)
+    }
+
+    /// The same without anything for those that have none. Who wants less than its scaled guarantee
+    /// leaves the rest to the others: their sum bends downwards, so steps rise to the answer.
+    pub(crate) fn fit(budget: u64, kids: &(impl Iterator<Item = Kid> + Clone)) -> Scale {
+        let mut scale = Scale(0);
+        // each step but the last meets one more child; more than these are some 2^-31
+        for _ in 0..64 {
+            let (mut met, mut floors) = (0_u64, 0_u64);
+            for kid in kids.clone() {
+                if kid.most <= scale.of_floor(kid.floor) {
+                    met = met.saturating_add(kid.most);
+                } else {
+                    floors = floors.saturating_add(kid.floor);
+                }
+            }
+            let wide = (u128::from(budget.saturating_sub(met)) << 31) / u128::from(floors.max(1));
+            let next = Scale(u32::try_from(wide).unwrap_or(1 << 31).min(1 << 31));
+            if next.0 <= scale.0 {
+                break;
+            }
+            scale = next;
+        }
+        scale
+    }
+
+    fn of_floor(self, floor: u64) -> u64 {
+        narrow((u128::from(floor) * u128::from(self.0)) >> 31)
+    }
 }
 
 impl Level {
@@ -43,26 +87,12 @@ impl Level {
         match self {
             Level::Open => open,
             Level::At(level) => part(kid.weight, level).max(floor).min(open),
-            Level::Short(sum) => {
-                let wide = u128::from(kid.least) * u128::from(budget) / u128::from(sum.max(1));
-                narrow(wide).min(open)
-            }
-            Level::Scarce { sum, level } => {
-                let scaled = scaled(kid, promised(budget), sum);
-                part(kid.weight, level).max(scaled).min(open)
+            Level::Short(scale) => scale.of_floor(floor).min(open),
+            Level::Scarce { scale, level } => {
+                part(kid.weight, level).max(scale.of_floor(floor)).min(open)
             }
         }
     }
-}
-
-/// What is left for guarantees where some have none.
-fn promised(budget: u64) -> u64 {
-    budget - budget / 100
-}
-
-/// What a child has in any case where all of these together are scaled down.
-fn scaled(kid: Kid, promised: u64, sum: u64) -> u64 {
-    narrow(u128::from(kid.least) * u128::from(promised) / u128::from(sum.max(1)))
 }
 
 fn part(weight: u32, level: u64) -> u64 {
@@ -87,23 +117,24 @@ fn search(
     grain: u128,
     kids: &(impl Iterator<Item = Kid> + Clone),
 ) -> Level {
-    let (mut most, mut least, mut weight, mut is_bare) = (0_u64, 0_u64, 0_u64, false);
+    let (mut most, mut least, mut weight, mut bare) = (0_u64, 0_u64, 0_u64, 0_u64);
     for kid in kids.clone() {
         most = most.saturating_add(kid.most);
         least = least.saturating_add(kid.least);
         weight += if kid.most > 0 { u64::from(kid.weight) } else { 0 };
-        is_bare |= kid.most > 0 && kid.least == 0;
+        bare = bare.saturating_add(if kid.floor == 0 { kid.most } else { 0 });
     }
     if most <= budget {
         return Level::Open;
     }
-    if is_bare && least > promised(budget) {
-        let scaled = |kid: Kid| Kid { least: scaled(kid, promised(budget), least), ..kid };
+    if bare > 0 && least > budget - bare.min(budget / 100) {
+        let scale = Scale::of(budget, kids);
+        let scaled = |kid: Kid| Kid { least: scale.of_floor(kid.floor).min(kid.most), ..kid };
         let level = root(budget, start, weight, grain, &kids.clone().map(scaled));
-        return Level::Scarce { sum: least, level };
+        return Level::Scarce { scale, level };
     }
     if least >= budget {
-        return Level::Short(least);
+        return Level::Short(Scale::fit(budget, kids));
     }
     Level::At(root(budget, start, weight, grain, kids))
 }
@@ -156,8 +187,8 @@ mod tests {
 
     fn shares(budget: u64, kids: &[(u64, u64, u32)]) -> Vec<u64> {
         let kid = |at: usize| {
-            let (least, most, weight) = kids[at];
-            Kid { least: least.min(most), most, weight }
+            let (floor, most, weight) = kids[at];
+            Kid { floor, least: floor.min(most), most, weight }
         };
         let level = find(budget, &(0..kids.len()).map(kid));
         let share = |at| level.entitle(budget, kid(at), kids[at].0, u64::MAX).min(kids[at].1);
@@ -174,12 +205,16 @@ mod tests {
         near(shares(100, &[(150, 500, 1), (50, 500, 1), (0, 0, 1)]), [75, 25, 0]);
         near(shares(1_000, &[(1_500, 5_000, 1), (500, 5_000, 1), (0, 5_000, 1)]), [742, 247, 10]);
         near(shares(100, &[(0, 10, 1), (0, 20, 1), (0, 30, 1)]), [10, 20, 30]);
+        // who wants less than its scaled guarantee has all it wants, beside others that have none
+        near(shares(1_000, &[(1_500, 5_000, 1), (400, 10, 1), (600, 5_000, 1)]), [707, 10, 283]);
+        near(shares(1_000, &[(1_500, 5_000, 1), (400, 10, 1), (0, 5_000, 1)]), [980, 10, 10]);
     }
 
     #[test]
     fn many_alike_are_followed_from_both_sides() {
         // half of them want more than their part: their parts rise all at once, a unit each
         let kid = |at: usize| Kid {
+            floor: 0,
             least: 0,
             most: if at.is_multiple_of(2) { 900 } else { 5_000 },
             weight: 1,

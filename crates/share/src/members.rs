@@ -133,7 +133,7 @@ impl Members {
             let offered = heard(&self.members[at]);
             let most = if offered.is_backlogged { total } else { units(offered.rate) };
             let most = most.saturating_sub(floor);
-            Kid { least: 0, most, weight: offered.weight.max(1) }
+            Kid { floor: 0, least: 0, most, weight: offered.weight.max(1) }
         };
         let level = match self.rule {
             Rule::MaxMin => level::find(rest, &(0..self.members.len()).map(kid)),

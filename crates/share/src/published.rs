@@ -18,7 +18,7 @@ mod settle;
 use weir_units::{Instant, Rate, limits};
 
 use crate::fate::Fate;
-use crate::level::{Kid, Level};
+use crate::level::{Kid, Level, Scale};
 use crate::scale::{CREDIT, LONGEST, MOST, Packed, narrow, rate, units};
 use crate::tree::{Layout, Node, Place, Places, Unfit, number};
 use marks::Marks;
@@ -243,10 +243,10 @@ impl Published {
     fn level(&self, node: &Inner) -> Level {
         match node.level {
             OPEN => Level::Open,
-            SHORT => Level::Short(self.kids(node).map(|kid| kid.least).sum()),
+            SHORT => Level::Short(Scale::fit(node.budget, &self.kids(node))),
             level if level & SCARCE > 0 => {
-                let sum = self.kids(node).map(|kid| kid.least).sum();
-                Level::Scarce { sum, level: level & !SCARCE }
+                let scale = Scale::of(node.budget, &self.kids(node));
+                Level::Scarce { scale, level: level & !SCARCE }
             }
             level => Level::At(level),
         }
@@ -270,7 +270,8 @@ impl Level {
 impl Terms {
     fn kid(&self, demand: u64) -> Kid {
         let most = demand.min(self.peak.get());
-        Kid { least: self.floor.get().min(most), most, weight: self.weight }
+        let floor = self.floor.get();
+        Kid { floor, least: floor.min(most), most, weight: self.weight }
     }
 }
 

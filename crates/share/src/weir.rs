@@ -257,10 +257,10 @@ impl Weir {
         for step in (0..depth).rev() {
             let node = &self.inner[path[step] as usize];
             let ((share, is_level), place) = if step == 0 {
-                (node.entitle(&leaf.child, leaf.demand(), budget), Place::Leaf(number))
+                (node.entitle(&leaf.child, budget), Place::Leaf(number))
             } else {
                 let next = &self.inner[path[step - 1] as usize];
-                (node.entitle(&next.child, next.demand(), budget), Place::Inner(path[step - 1]))
+                (node.entitle(&next.child, budget), Place::Inner(path[step - 1]))
             };
             if share < budget {
                 by = if is_level { Place::Inner(path[step]) } else { place };
@@ -440,7 +440,7 @@ impl Weir {
             }
             let node = &mut self.inner[at as usize];
             node.settle(budget);
-            let (share, is_level) = node.entitle(&child, demand, budget);
+            let (share, is_level) = node.entitle(&child, budget);
             if share < budget {
                 by = if is_level { Place::Inner(at) } else { place };
             }
@@ -562,7 +562,7 @@ fn peak(rate: Rate) -> Packed {
     if rate == Rate::MAX { Packed::INFINITE } else { Packed::new(units(rate)) }
 }
 
-const _: () = assert!(size_of::<Leaf>() == 64 && size_of::<Inner>() == 64);
+const _: () = assert!(size_of::<Leaf>() == 64 && size_of::<Inner>() == 128);
 const _: () = assert!(CREDIT == 33, "an amount over ns is a rate");
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Whether what is kept is what follows from the parts: for tests and fuzzers, that hold every
 //! packet to it.
 
-use super::child::{Child, Flags, KEPT, SATISFIED, Sums, WANTING};
+use super::child::{Child, Flags, KEPT, MET, SATISFIED, Sums, WANTING};
 use super::{Inner, Weir};
 
 impl Weir {
@@ -23,7 +23,11 @@ impl Weir {
             let is_same = kept.fixed == sums.fixed
                 && kept.demand == sums.demand
                 && kept.wanting == sums.wanting
-                && kept.weight == sums.weight;
+                && kept.weight == sums.weight
+                && kept.met == sums.met
+                && kept.kept == sums.kept
+                && kept.floors == sums.floors
+                && kept.assured == sums.assured;
             if !is_same {
                 return Err(format!("node {at}: {kept:?} is kept, {sums:?} follows"));
             }
@@ -39,10 +43,13 @@ impl Weir {
 fn add(sums: &mut Sums, child: &Child, demand: u64) {
     sums.demand += demand;
     sums.weight += child.weight;
-    match child.flags.standing() {
+    let (floor, standing) = (child.floor.get(), child.flags.standing());
+    match standing {
         SATISFIED => sums.fixed += demand,
-        KEPT => sums.fixed += demand.min(child.floor.get()),
+        KEPT => sums.kept += floor,
         WANTING => sums.wanting += child.weight,
-        _ => {}
+        _ => sums.met += demand,
     }
+    sums.floors += if standing == MET { 0 } else { floor };
+    sums.assured += if floor > 0 { demand } else { 0 };
 }

@@ -11,12 +11,17 @@ pub(super) const POINT: u32 = 16;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags(pub(super) u32);
 
-/// Has what it wants.
+/// Has what it wants, by its weight.
 pub(super) const SATISFIED: u32 = 0;
 /// Has its guarantee, which is more than its weight gives.
 pub(super) const KEPT: u32 = 1;
 /// Wants more than its part, and has that.
 pub(super) const WANTING: u32 = 2;
+/// Has what it wants by its guarantee alone.
+pub(super) const MET: u32 = 3;
+
+/// The scale of guarantees that fit.
+pub(super) const WHOLE: u32 = 1 << 31;
 
 impl Flags {
     const STANDING: u32 = 0b11;
@@ -75,13 +80,9 @@ pub(super) struct Child {
 }
 
 impl Child {
-    /// What it adds to what is fixed at its parent, whatever the level.
-    fn fixed(&self, demand: u64) -> u64 {
-        match self.flags.standing() {
-            SATISFIED => demand,
-            KEPT => demand.min(self.floor.get()),
-            _ => 0,
-        }
+    /// Its guarantee at this scale.
+    pub(super) fn floor_at(&self, scale: u32) -> u64 {
+        scaled(self.floor.get(), scale)
     }
 
     /// Its part at this level.
@@ -89,19 +90,20 @@ impl Child {
         narrow((u128::from(self.weight) * u128::from(level.get())) >> POINT)
     }
 
-    fn standing_at(&self, level: Packed, demand: u64) -> u32 {
+    fn standing_at(&self, level: Packed, scale: u32, demand: u64) -> u32 {
+        if self.floor.is_zero() {
+            let is_met = level.is_infinite() || demand <= self.part(level);
+            return if is_met { SATISFIED } else { WANTING };
+        }
+        let floor = self.floor_at(scale);
+        if demand <= floor {
+            return MET;
+        }
         if level.is_infinite() {
             return SATISFIED;
         }
         let part = self.part(level);
         if demand <= part {
-            return SATISFIED;
-        }
-        if self.floor.is_zero() {
-            return WANTING;
-        }
-        let floor = self.floor.get();
-        if demand <= floor {
             SATISFIED
         } else if part < floor {
             KEPT
@@ -111,10 +113,16 @@ impl Child {
     }
 }
 
-/// What a parent keeps of its children.
+/// A guarantee, or a sum of them, at this scale.
+pub(super) fn scaled(floor: u64, scale: u32) -> u64 {
+    if scale == WHOLE { floor } else { narrow((u128::from(floor) * u128::from(scale)) >> 31) }
+}
+
+/// What a parent keeps of its children; first what it keeps where nobody has a guarantee.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(super) struct Sums {
-    /// What is fixed: demands of the satisfied, guarantees of the kept.
+    /// Demands of those that are satisfied by their weight.
     pub(super) fixed: u64,
     /// Demands of all that are active.
     pub(super) demand: u64,
@@ -126,11 +134,32 @@ pub(super) struct Sums {
     pub(super) inverse: u32,
     /// What a unit of weight has, in 2^-16.
     pub(super) level: Packed,
+    /// Demands of those that are met by their guarantee.
+    pub(super) met: u64,
+    /// Guarantees of the kept, whole.
+    pub(super) kept: u64,
+    /// Guarantees of all that are not met by theirs, whole.
+    pub(super) floors: u64,
+    /// Demands of all that have a guarantee.
+    pub(super) assured: u64,
+    /// What guarantees are scaled by, in 2^-31.
+    pub(super) scale: u32,
 }
 
 impl Sums {
-    pub(super) const NONE: Sums =
-        Sums { fixed: 0, demand: 0, wanting: 0, weight: 0, inverse: 0, level: Packed::INFINITE };
+    pub(super) const NONE: Sums = Sums {
+        fixed: 0,
+        demand: 0,
+        wanting: 0,
+        weight: 0,
+        inverse: 0,
+        level: Packed::INFINITE,
+        met: 0,
+        kept: 0,
+        floors: 0,
+        assured: 0,
+        scale: WHOLE,
+    };
 
     /// A child begins to count, as one that wants.
     pub(super) fn join(&mut self, child: &mut Child, demand: u64) {
@@ -138,8 +167,10 @@ impl Sums {
         child.flags.stand(WANTING);
         self.demand += demand;
         self.weight += child.weight;
-        self.wanting += child.weight;
-        self.inverse = 0;
+        if !child.floor.is_zero() {
+            self.assured += demand;
+        }
+        self.add(child, demand);
     }
 
     /// A child counts no longer.
@@ -147,11 +178,40 @@ impl Sums {
         child.flags.set(Flags::ACTIVE, false);
         self.demand -= demand;
         self.weight -= child.weight;
-        self.fixed -= child.fixed(demand);
-        if child.flags.standing() == WANTING {
-            self.wanting -= child.weight;
-            self.inverse = 0;
+        if !child.floor.is_zero() {
+            self.assured -= demand;
         }
+        self.take(child, demand);
+    }
+
+    /// What a child that stands so adds.
+    fn add(&mut self, child: &Child, demand: u64) {
+        let floor = child.floor.get();
+        match child.flags.standing() {
+            MET => return self.met += demand,
+            SATISFIED => self.fixed += demand,
+            KEPT => self.kept += floor,
+            _ => {
+                self.wanting += child.weight;
+                self.inverse = 0;
+            }
+        }
+        self.floors += floor;
+    }
+
+    /// Takes away what a child that stood so has added.
+    fn take(&mut self, child: &Child, demand: u64) {
+        let floor = child.floor.get();
+        match child.flags.standing() {
+            MET => return self.met -= demand,
+            SATISFIED => self.fixed -= demand,
+            KEPT => self.kept -= floor,
+            _ => {
+                self.wanting -= child.weight;
+                self.inverse = 0;
+            }
+        }
+        self.floors -= floor;
     }
 
     /// A child that counts wants another amount.
@@ -159,31 +219,26 @@ impl Sums {
         self.demand = self.demand - from + to;
         match child.flags.standing() {
             SATISFIED => self.fixed = self.fixed - from + to,
-            KEPT => self.fixed = self.fixed - child.fixed(from) + child.fixed(to),
+            MET => self.met = self.met - from + to,
             _ => {}
+        }
+        if !child.floor.is_zero() {
+            self.assured = self.assured - from + to;
         }
     }
 
     /// Whether a child that counts stands to the level as was seen last.
     pub(super) fn knows(&self, child: &Child, demand: u64) -> bool {
-        child.standing_at(self.level, demand) == child.flags.standing()
+        child.standing_at(self.level, self.scale, demand) == child.flags.standing()
     }
 
     /// Looks again how a child that counts stands to the level.
     pub(super) fn look(&mut self, child: &mut Child, demand: u64) {
-        let (before, now) = (child.flags.standing(), child.standing_at(self.level, demand));
-        if before == now {
-            return;
-        }
-        self.fixed -= child.fixed(demand);
-        child.flags.stand(now);
-        self.fixed += child.fixed(demand);
-        if before == WANTING {
-            self.wanting -= child.weight;
-            self.inverse = 0;
-        } else if now == WANTING {
-            self.wanting += child.weight;
-            self.inverse = 0;
+        let now = child.standing_at(self.level, self.scale, demand);
+        if now != child.flags.standing() {
+            self.take(child, demand);
+            child.flags.stand(now);
+            self.add(child, demand);
         }
     }
 }
@@ -217,15 +272,21 @@ mod tests {
         // a unit of weight has 10, a weight of 3 has 30
         let level = Packed::new(10 << 16);
         let plain = child(3, 0);
-        assert_eq!([29, 30, 31].map(|d| plain.standing_at(level, d)), [0, 0, WANTING]);
+        assert_eq!([29, 30, 31].map(|d| plain.standing_at(level, WHOLE, d)), [0, 0, WANTING]);
         // with a guarantee of 50, and of 30, which is no more than its part
         let kept = child(3, 50);
-        assert_eq!([30, 49, 50, 51].map(|d| kept.standing_at(level, d)), [0, 0, 0, KEPT]);
+        let stands = |kept: Child, scale, d| kept.standing_at(level, scale, d);
+        assert_eq!([30, 49, 50, 51].map(|d| stands(kept, WHOLE, d)), [MET, MET, MET, KEPT]);
+        // at four fifths of it
+        assert_eq!([40, 41].map(|d| stands(kept, WHOLE / 5 * 4 + 4, d)), [MET, KEPT]);
+        // at half of it, which is less than its part
+        assert_eq!([25, 26, 30, 31].map(|d| stands(kept, WHOLE / 2, d)), [MET, 0, 0, WANTING]);
         let kept = child(3, 30);
-        assert_eq!([30, 31].map(|d| kept.standing_at(level, d)), [0, WANTING]);
+        assert_eq!([30, 31].map(|d| stands(kept, WHOLE, d)), [MET, WANTING]);
         let kept = child(3, 31);
-        assert_eq!([31, 32].map(|d| kept.standing_at(level, d)), [0, KEPT]);
-        assert_eq!(kept.standing_at(Packed::INFINITE, u64::MAX), SATISFIED);
+        assert_eq!([31, 32].map(|d| stands(kept, WHOLE, d)), [MET, KEPT]);
+        let of_all = |d| kept.standing_at(Packed::INFINITE, WHOLE, d);
+        assert_eq!([31, u64::MAX].map(of_all), [MET, SATISFIED]);
     }
 
     #[test]

@@ -6,20 +6,25 @@
 //! method) cannot swing: from any start it is below after one step, and rises to the answer.
 //! Guarantees bend it upwards as well, and there such steps can swing for ever. So with guarantees
 //! a step that turns back makes the next ones smaller, one that does not makes them larger again.
+//!
+//! Guarantees that do not fit are scaled. What they take rises with the scale, in pieces that bend
+//! only downwards, since whoever has all it wants takes no more: so the scale has such a step with
+//! each packet as well, which needs no damping.
 
-use super::child::{Child, Flags, KEPT, POINT, SATISFIED, Sums};
-use crate::scale::{Packed, bits, narrow};
+use super::child::{Child, Flags, POINT, Sums, WHOLE, scaled};
+use crate::scale::{Packed, bits};
 
-/// A node with children: one line of the cache.
+/// A node with children: a line of the cache, and behind the level what only a node uses that has
+/// guarantees among its children.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub(super) struct Inner {
-    pub(super) sums: Sums,
+    pub(super) child: Child,
     /// Whom the sweep looks at next: a leaf has the highest bit.
     pub(super) hand: u32,
     /// Its first child with children, and its first leaf; `NONE` without.
     pub(super) first: [u32; 2],
-    pub(super) child: Child,
+    pub(super) sums: Sums,
 }
 
 /// No child of that kind.
@@ -41,6 +46,9 @@ impl Inner {
         let Sums { fixed, demand, wanting, weight, .. } = self.sums;
         if demand <= budget || weight == 0 {
             self.sums.level = Packed::INFINITE;
+            if self.child.flags.has(Flags::KEEPS) {
+                self.sums.scale = WHOLE;
+            }
         } else if self.child.flags.has(Flags::KEEPS) {
             self.approach(budget);
         } else if wanting == 0 || fixed >= budget {
@@ -73,17 +81,25 @@ impl Inner {
 
     /// A step with guarantees among the children.
     fn approach(&mut self, budget: u64) {
-        let Sums { fixed, wanting, weight, .. } = self.sums;
+        let left = self.left(budget);
+        self.scale(budget - left);
+        let Sums { wanting, weight, kept, scale, .. } = self.sums;
+        let fixed = self.sums.fixed + self.sums.met + scaled(kept, scale);
         let start = even(budget, weight).get();
         let old = if self.sums.level.is_infinite() { start } else { self.sums.level.get() };
-        let goal = if fixed >= budget - self.reserve(budget) {
-            // too high for those that are satisfied; where guarantees alone are too much, what is
-            // left to those without
-            (old / 2).max(self.bottom(budget))
+        // what guarantees leave is somebody's
+        let bottom = if left == 0 { 0 } else { even(left, weight).get() };
+        let is_full = fixed <= budget && fixed >= budget - budget / 1_024;
+        let goal = if wanting == 0 && scale < WHOLE && is_full {
+            // guarantees that are scaled leave nothing that a higher level could give
+            old
+        } else if fixed >= budget {
+            // too high for those that are satisfied
+            (old / 2).max(bottom)
         } else if wanting == 0 {
             old.saturating_mul(2).max(start / 1_024 + 1)
         } else {
-            self.step(budget - fixed)
+            self.step(budget - fixed).max(bottom)
         };
         let flags = &mut self.child.flags;
         let damped = flags.part(DAMPED.0, DAMPED.1);
@@ -102,7 +118,7 @@ impl Inner {
     }
 
     /// What a child has of `budget` at most; the second says whether the level set it.
-    pub(super) fn entitle(&self, child: &Child, demand: u64, budget: u64) -> (u64, bool) {
+    pub(super) fn entitle(&self, child: &Child, budget: u64) -> (u64, bool) {
         let open = child.peak.get().min(budget);
         if self.sums.level.is_infinite() {
             return (open, false);
@@ -114,35 +130,27 @@ impl Inner {
         if child.floor.is_zero() && !self.child.flags.has(Flags::KEEPS) {
             return (part, true);
         }
-        let floor = child.floor.get();
-        let mut share = part.max(floor);
-        if self.is_oversubscribed(budget) {
-            // only guarantees, and these are more than there is
-            let fixed = match child.flags.standing() {
-                SATISFIED | KEPT => demand.min(floor),
-                _ => 0,
-            };
-            let promised = budget - self.reserve(budget);
-            let wide = u128::from(fixed) * u128::from(promised) / u128::from(self.sums.fixed);
-            share = narrow(wide).max(part);
+        let share = part.max(child.floor_at(self.sums.scale)).min(open);
+        (share, share < open)
+    }
+
+    /// What guarantees that do not fit leave to those that have none: what these want, up to a
+    /// hundredth of what there is.
+    fn left(&self, budget: u64) -> u64 {
+        (self.sums.demand - self.sums.assured).min(budget / 100)
+    }
+
+    /// A step of the scale to where guarantees, of each no more than it wants, are `promised`.
+    fn scale(&mut self, promised: u64) {
+        let Sums { met, floors, scale, .. } = self.sums;
+        if met.saturating_add(floors) <= promised {
+            self.sums.scale = WHOLE;
+        } else if met >= promised {
+            self.sums.scale = scale / 2;
+        } else {
+            let wide = (u128::from(promised - met) << 31) / u128::from(floors.max(1));
+            self.sums.scale = u32::try_from(wide).unwrap_or(WHOLE).min(WHOLE);
         }
-        (share.min(open), share < open)
-    }
-
-    fn is_oversubscribed(&self, budget: u64) -> bool {
-        let bottom = self.bottom(budget);
-        self.sums.level.get() <= bottom + bottom / 8
-            && self.sums.fixed > budget - self.reserve(budget)
-    }
-
-    /// What guarantees leave to those that want more than theirs, or have none.
-    fn reserve(&self, budget: u64) -> u64 {
-        if self.sums.wanting > 0 { budget / 100 } else { 0 }
-    }
-
-    /// The level below which none falls.
-    fn bottom(&self, budget: u64) -> u64 {
-        even(self.reserve(budget), self.sums.wanting).get()
     }
 }
 

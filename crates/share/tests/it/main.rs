@@ -9,6 +9,7 @@
 )]
 
 mod fair;
+mod guarantees;
 mod others;
 mod published;
 mod quick;

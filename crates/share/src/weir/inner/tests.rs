@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::scale::MOST;
-use crate::weir::child::WANTING;
+use crate::weir::child::{KEPT, MET, SATISFIED, WANTING};
 
 fn node(sums: Sums, keeps: bool) -> Inner {
     let mut flags = Flags::default();
@@ -132,11 +132,11 @@ fn a_level_falls_where_guarantees_take_just_all() {
     node.child.flags.set(Flags::ROSE, false);
     node.settle(1_000);
     assert_eq!(node.sums.level.get(), 400 << POINT);
-    // with one that wants more: where they leave it no more than a hundredth
-    let mut node = kept(99_000, 1, 3, 8_000 << POINT);
+    // with one that has no guarantee: no lower than what a weight of three has of a hundredth
+    let mut node = kept(100_000, 1, 3, 500 << POINT);
     node.child.flags.set(Flags::ROSE, false);
     node.settle(100_000);
-    assert_eq!(node.sums.level.get(), 4_000 << POINT);
+    assert_eq!(node.sums.level.get(), (1_000 << POINT) / 3);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn what_limits_a_child_is_the_level_only_where_that_gives_less_than_all_else() {
             keeps,
         );
         node.sums.demand = 1 << 20;
-        node.entitle(&child(floor, peak, WANTING), 5_000, budget)
+        node.entitle(&child(floor, peak, WANTING), budget)
     };
     assert_eq!(of(false, 0, 1_000, 10_000), (200, true));
     assert_eq!(of(false, 0, 201, 10_000), (200, true));
@@ -196,24 +196,46 @@ fn what_limits_a_child_is_the_level_only_where_that_gives_less_than_all_else() {
     assert_eq!(of(true, 0, 1_000, 10_000), (200, true));
 }
 
+/// Of 100 000: so much is wanted by those who have all by their guarantee, and so much is
+/// guaranteed to others; one without a guarantee may want 5 000.
+fn scale(met: u64, floors: u64, has_other: bool, scale: u32) -> u32 {
+    let (demand, assured) = (305_000, if has_other { 300_000 } else { 305_000 });
+    let sums = Sums { met, kept: floors, floors, demand, assured, scale, weight: 9, ..Sums::NONE };
+    let mut node = node(sums, true);
+    node.settle(100_000);
+    node.sums.scale
+}
+
 #[test]
-fn guarantees_are_scaled_where_they_are_more_than_there_is_and_the_level_at_its_lowest() {
-    // of 100 000 a hundredth is left to one that wants more and has a weight of one: 1 000 a unit
-    let of = |level: u64, fixed, demand, standing| {
-        let level = Packed::new(level << POINT);
-        let node =
-            node(Sums { fixed, wanting: 1, weight: 9, demand: 1 << 20, inverse: 0, level }, true);
-        node.entitle(&child(60_000, 1 << 30, standing), demand, 100_000).0
+fn guarantees_are_scaled_where_they_are_more_than_there_is() {
+    let near = |is: u32, part: f64| (f64::from(is) / f64::from(WHOLE) - part).abs() < 1e-9;
+    // what just fits is not scaled, a little more is
+    assert_eq!(scale(30_000, 70_000, false, WHOLE), WHOLE);
+    assert_eq!(scale(30_000, 69_000, true, WHOLE), WHOLE);
+    assert!(near(scale(30_000, 69_001, true, WHOLE), 69_000.0 / 69_001.0));
+    // who is met keeps what it wants, the others share the rest alike
+    assert!(near(scale(20_000, 160_000, false, WHOLE), 0.5));
+    assert!(near(scale(19_000, 160_000, true, WHOLE / 4), 0.5));
+    // the met have more than there is: fewer of them are, half as high
+    assert_eq!(scale(100_000, 50_000, false, WHOLE), WHOLE / 2);
+    assert_eq!(scale(120_000, 0, false, WHOLE / 2), WHOLE / 4);
+    // and whole again when there is enough for all that is wanted
+    let sums = Sums { demand: 1_000, scale: WHOLE / 2, weight: 1, ..Sums::NONE };
+    let mut node = node(sums, true);
+    node.settle(1_000);
+    assert_eq!(node.sums.scale, WHOLE);
+}
+
+#[test]
+fn a_child_is_entitled_to_its_scaled_guarantee_whatever_it_wants_of_it() {
+    let of = |scale, standing| {
+        let sums = Sums { level: Packed::new(1_000 << POINT), scale, ..Sums::NONE };
+        node(sums, true).entitle(&child(60_000, 1 << 30, standing), 100_000).0
     };
-    // promised are 120 000, there are 99 000: 60 000 x 99 / 120
-    assert_eq!(of(1_000, 120_000, 90_000, KEPT), 49_500);
-    // who wants 30 000 of its 60 000 is counted with that, and is entitled to its part of it
-    assert_eq!(of(1_000, 120_000, 30_000, SATISFIED), 24_750);
-    // a level that is an eighth above the lowest counts as that, a higher one is still on its way
-    assert_eq!(of(1_125, 120_000, 90_000, KEPT), 49_500);
-    assert_eq!(of(1_126, 120_000, 90_000, KEPT), 60_000);
-    // 99 500 are too many beside the hundredth: 60 000 x 99 / 99.5
-    assert_eq!(of(1_000, 99_500, 90_000, KEPT), 59_698);
-    // what just fits is not scaled: who wants less than its guarantee may rise to it
-    assert_eq!(of(1_000, 99_000, 30_000, SATISFIED), 60_000);
+    for standing in [KEPT, MET, SATISFIED, WANTING] {
+        assert_eq!(of(WHOLE, standing), 60_000);
+        assert_eq!(of(WHOLE / 4, standing), 15_000);
+        // by weight it has 2 000
+        assert_eq!(of(WHOLE / 60, standing), 2_000);
+    }
 }

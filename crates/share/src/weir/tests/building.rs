@@ -3,8 +3,8 @@
 use super::*;
 
 #[test]
-fn each_node_takes_64_bytes() {
-    assert_eq!(made(&branches(), Options::TCP).bytes(), 7 * 64);
+fn a_leaf_takes_64_bytes_and_a_node_with_children_128() {
+    assert_eq!(made(&branches(), Options::TCP).bytes(), 4 * 64 + 3 * 128);
 }
 
 #[test]

@@ -185,6 +185,10 @@ fn the_audit_finds_each_sum_that_is_off() {
     assert!(is_found(|sums| sums.demand += 1));
     assert!(is_found(|sums| sums.wanting += 1));
     assert!(is_found(|sums| sums.weight += 1));
+    assert!(is_found(|sums| sums.met += 1));
+    assert!(is_found(|sums| sums.kept += 1));
+    assert!(is_found(|sums| sums.floors += 1));
+    assert!(is_found(|sums| sums.assured += 1));
     weir.inner[2].child.flags.set(Flags::ACTIVE, false);
     assert!(weir.audit().is_err());
 }
