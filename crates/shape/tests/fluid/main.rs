@@ -119,6 +119,8 @@ fn spec(case: &Case) -> Spec {
         rates.push(rate);
         let mut node = NodeSpec::new(number as u32, parent as u32, true);
         (node.weight, node.rate) = (told.weight, Rate::from_bps(rate));
+        // nobody loses a frame: the pool ends first
+        node.frames = BUFFERS as u32;
         if parent != 0 {
             nodes[parent - 1].is_leaf = false;
         }
