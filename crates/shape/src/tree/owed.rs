@@ -69,7 +69,7 @@ impl Due {
     }
 
     /// The clock of another guarantee, as many bytes ahead or late as `before` is.
-    pub(super) fn after(&self, before: &Due, time: u64) -> Due {
+    fn after(&self, before: &Due, time: u64) -> Due {
         let ahead = before.at.wrapping_sub(before.grace).wrapping_sub(time).cast_signed();
         let ahead = scaled(ahead, self.per_byte, before.per_byte);
         Due { at: time.wrapping_add(self.grace).wrapping_add(ahead.cast_unsigned()), ..*self }
@@ -187,6 +187,15 @@ impl Owed {
         } else {
             (self.by_clock + bytes - by_weight).saturating_sub(BY_CLOCK * by_weight)
         };
+    }
+
+    /// The clock of a child's guarantee, which has become another one. It may be as late as before,
+    /// but no later than any: where it was due later because the weight kept it too, and is no
+    /// more, the time would wait for it, and everyone else's clock with it.
+    pub(super) fn goes_on(&self, now: Instant, new: &Due, before: &Due) -> Due {
+        let mut due = new.after(before, self.time(now));
+        self.is_joined(now, &mut due);
+        due
     }
 
     /// A child that was alone gets company. What it still lacks from when it had company before is

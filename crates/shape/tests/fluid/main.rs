@@ -11,6 +11,7 @@
 )]
 
 mod gps;
+mod slack;
 
 use gps::{Fluid, Node};
 use proptest::prelude::*;
@@ -21,14 +22,6 @@ use weir_shape::tree::{Edit, NodeSpec, Spec, Tree};
 use weir_units::{Instant, Rate, Span};
 
 const BUFFERS: usize = 4_000;
-
-/// Frames that a frame may be out of order by: itself, the day of its calendar to which its place
-/// is known, and half of the quarter to which it is known who should finish first.
-const ORDER: f64 = 1.0 + 1.0 / 16.0 + 1.0 / 8.0;
-
-/// Bits of a full frame. The clock of a guarantee may be off by two of these, however small the
-/// frames are that it is for, or by two of the largest that any sibling has.
-const FULL: f64 = 1_536.0 * 8.0;
 
 /// After so many frames fluid and tree are made equal again: a leaf that runs dry does so a little
 /// earlier or later than in the fluid, and what others get meanwhile adds up.
@@ -149,8 +142,10 @@ struct World {
     sent: Vec<f64>,
     /// Frames that have left since fluid and tree were made equal.
     left: u32,
-    /// What the order may cost each: the most since then.
+    /// What the order may cost each: the most since then, and the most of the time before, with
+    /// the weights that it had then.
     slack: Vec<f64>,
+    before: Vec<f64>,
     /// A node is on its way to another parent: it sends nothing, and the fluid knows nothing of it.
     moves: bool,
     fluid: Fluid,
@@ -180,6 +175,7 @@ impl World {
             sent: vec![0.0; count],
             left: 0,
             slack: vec![0.0; count],
+            before: vec![0.0; count],
             moves: false,
             fluid: Fluid::new(vec![Node::default()], 0.0, 0.0),
             spec,
@@ -200,6 +196,7 @@ impl World {
         let nodes = std::iter::once(Node::default()).chain(told).collect();
         self.fluid = Fluid::new(nodes, self.line as f64, self.seconds());
         self.sent.fill(0.0);
+        self.before.clone_from(&self.slack);
         self.slack.fill(0.0);
         self.left = 0;
     }
@@ -262,7 +259,7 @@ impl World {
         for (number, slack) in self.slack().into_iter().enumerate().skip(1) {
             self.slack[number] = slack.max(self.slack[number]);
             let off = self.sent[number] - self.fluid.served(number);
-            let most = 2.0 * self.slack[number] + 1.0;
+            let most = self.slack[number] + self.slack[number].max(self.before[number]) + 1.0;
             prop_assert!(
                 off.abs() <= most,
                 "node {number} has sent {} bits, the fluid {:.0} (slack {most}), at {}",
@@ -272,41 +269,6 @@ impl World {
             );
         }
         Ok(())
-    }
-
-    /// [`ORDER`] of a frame of its own and of one of each above it; what its clock may be off
-    /// where it is guaranteed something; and its part by weight of the same of those beside it, and
-    /// beside those above it. What clocks are off, those bear that have none, if there are any.
-    fn slack(&self) -> Vec<f64> {
-        let came = || self.spec.nodes.iter().filter(|n| self.largest[n.number as usize] > 0.0);
-        let clock = |parent: u32| 2.0 * self.largest[parent as usize].max(FULL);
-        let none = vec![0.0; self.largest.len()];
-        let (mut weights, mut others, mut clocks) = (none.clone(), none.clone(), none.clone());
-        for node in came() {
-            let parent = node.parent as usize;
-            weights[parent] += node.weight as f64;
-            if node.rate > Rate::ZERO {
-                clocks[parent] += clock(node.parent);
-            } else {
-                others[parent] += node.weight as f64;
-            }
-        }
-        let (mut own, mut taken) = (self.largest.clone(), none);
-        for node in &self.spec.nodes {
-            let (number, parent) = (node.number as usize, node.parent as usize);
-            own[number] += own[parent];
-            let mut bear = weights[parent];
-            if node.rate > Rate::ZERO {
-                taken[number] += clock(node.parent);
-            } else {
-                bear = others[parent];
-            }
-            if bear > 0.0 {
-                let part = (node.weight as f64 / bear).min(1.0);
-                taken[number] += (taken[parent] + clocks[parent]) * part;
-            }
-        }
-        own.iter().zip(taken).map(|(own, taken)| ORDER * own + taken).collect()
     }
 
     /// Another weight and another guarantee count from now on, for the fluid too; what anyone has
@@ -584,5 +546,30 @@ fn a_guarantee_that_goes_and_comes_back_has_its_clock() {
         (0..60).for_each(|_| world.comes(2, 4_000));
         let had = of_the_second(&mut world);
         assert!(had >= 15, "{had} of 20 frames, {at_once} at once");
+    }
+}
+
+/// A small guarantee that the weight keeps may be late for long; once the weight does not, it is
+/// late no longer, and the clocks of others do not wait for it.
+#[test]
+fn a_guarantee_that_its_weight_keeps_no_more_stops_no_other() {
+    for at_once in [0, 64] {
+        let leaf = |number, weight, rate| {
+            let rate = Rate::from_bps(rate);
+            NodeSpec { weight, rate, ..NodeSpec::new(number, 0, true) }
+        };
+        let nodes = vec![leaf(1, 1, 29_000), leaf(2, 1, 503_000), leaf(3, 1, 0)];
+        let rate = Rate::from_bps(1_000_000);
+        let mut world =
+            World::with(Spec { rate, link: Link::default(), nodes, cares: vec![] }, at_once);
+        world.comes(1, 60);
+        world.now += Span::from_ms(1_300);
+        (0..40).for_each(|_| world.comes(2, 860));
+        (0..40).for_each(|_| world.comes(3, 860));
+        let mut new = world.spec.clone();
+        new.nodes[2].weight = 50;
+        world.becomes(new).expect("is an edit");
+        let had = of_the_second(&mut world);
+        assert!(had >= 9, "{had} of 20 frames, {at_once} at once");
     }
 }

@@ -125,7 +125,7 @@ impl Interior {
         }
         let had_clock = was.flags.has(Flags::OWED);
         *due = match &self.owed {
-            Some(owed) if had_clock => told.1.after(due, owed.time(now)),
+            Some(owed) if had_clock => owed.goes_on(now, told.1, due),
             _ => *told.1,
         };
         let ahead = was.s.wrapping_sub(self.v).cast_signed();
