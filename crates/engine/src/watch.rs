@@ -90,6 +90,8 @@ struct Arrived {
     /// Whether it has acknowledged any, and how many bytes have left that it has not.
     is_answered: bool,
     under_way: u32,
+    /// It has acknowledged what never left: nothing that it says counts, then or later.
+    lies: bool,
 }
 
 /// In place of the bytes of a hole: no data came yet.
@@ -100,7 +102,10 @@ const FAR: u32 = 1 << 30;
 /// Bytes of the option with two timestamps, filled up to a multiple of four.
 const STAMPS: usize = 12;
 /// Zeros behind an acknowledgement over IPv4, in a frame of 60 bytes.
-const FILLED: usize = 6;
+const FILLED: u32 = 6;
+/// Who acknowledges so much more than has left knows nothing of what arrives: less may be data of a
+/// fragment, or a number that SYN takes.
+const SEGMENT: u16 = 1_500;
 /// A header without more than these.
 const PLAIN: u16 = 32;
 
@@ -210,12 +215,11 @@ impl Watch {
                 frame.get(at + 4..).and_then(<[u8]>::first_chunk)
         {
             let data = frame.len().saturating_sub(at + usize::from(words >> 4) * 4);
+            let data = u32::try_from(data).unwrap_or(0);
+            let end = u32::from_be_bytes([a, b, c, d]).wrapping_add(data);
             // a frame of the shortest kind is filled up with zeros
-            if data > FILLED {
-                let data = u32::try_from(data).unwrap_or(0);
-                let end = u32::from_be_bytes([a, b, c, d]).wrapping_add(data);
-                self.uploads.left += u64::from(seen.leaves(end, data));
-            }
+            let data = if data > FILLED { data } else { 0 };
+            self.uploads.left += u64::from(seen.leaves(end, data));
         }
         if self.trips.waits_for(side)
             && let Some([a, b, c, d]) = frame.get(at + 4..).and_then(<[u8]>::first_chunk)
@@ -354,6 +358,7 @@ impl Seen {
             is_answered: false,
             left: 0,
             under_way: 0,
+            lies: false,
         };
         Seen { generation, shortest_us: [0; 2], ways: [Way::UNSEEN; 2], arrived }
     }
@@ -371,11 +376,13 @@ impl Seen {
     /// data that have left, whatever came from the LAN side: who acknowledges more says nothing.
     #[inline(never)]
     fn heard(&mut self, segment: &Segment<'_>, options: &[u8]) -> Uploads {
-        let Arrived { has_left, left, .. } = self.arrived;
+        let Arrived { has_left: is_known, left, .. } = self.arrived;
+        let beyond = |number: u32| number.wrapping_sub(left).cast_signed();
         // a FIN takes one number more
-        let has_left = |number: u32| has_left && number.wrapping_sub(left).cast_signed() <= 1;
+        let has_left = |number: u32| is_known && beyond(number) <= 1;
         let ack = segment.number(8);
-        if segment.has(tcp::SYN | tcp::RST) || !has_left(ack) {
+        self.arrived.lies |= is_known && beyond(ack) > i32::from(SEGMENT);
+        if segment.has(tcp::SYN | tcp::RST) || !has_left(ack) || self.arrived.lies {
             self.arrived.is_known = false;
             return Uploads::default();
         }
@@ -401,7 +408,7 @@ impl Seen {
             (arrived.has_left, arrived.left) = (true, end);
         }
         arrived.under_way = arrived.under_way.saturating_add(bytes);
-        if arrived.is_answered { bytes } else { 0 }
+        if arrived.is_answered && !arrived.lies { bytes } else { 0 }
     }
 
     /// A segment with data came, or one that begins or ends a connection.

@@ -98,7 +98,7 @@ fn what_was_never_sent_has_not_arrived() {
     let mut wire = Wire::new();
     wire.data(1_000, 500);
     wire.ack(1_000, None);
-    wire.ack(90_000, None);
+    wire.ack(2_900, None);
     wire.ack(1_000, Some((1_200, 800_000)));
     wire.ack(1_000, Some((1_400, 1_200)));
     assert_eq!(wire.arrived(), 0);
@@ -139,6 +139,40 @@ fn what_has_not_left_cannot_be_acknowledged() {
     }
     wire.ack(1_500 + 200_000, None);
     assert!(wire.arrived() <= 2_500, "{}", wire.arrived());
+}
+
+#[test]
+fn who_acknowledges_what_never_left_is_not_heard_any_more() {
+    for (beyond, counts) in [(1_500, true), (1_501, false)] {
+        let mut wire = Wire::new();
+        wire.data(1_000, 500);
+        wire.ack(1_000, None);
+        wire.ack(1_500, None);
+        wire.ack(1_500 + beyond, None);
+        for n in 3..20 {
+            wire.data(n * 500, 500);
+            wire.ack(n * 500, None);
+        }
+        let mut snapshot = Snapshot::default();
+        let _ = wire.engine.snapshot(0, &mut snapshot);
+        let uploads = snapshot.uploads;
+        let is_heard = uploads.left > 500 && uploads.arrived > 500;
+        assert_eq!(is_heard, counts, "{beyond} beyond: {uploads:?}");
+    }
+}
+
+#[test]
+fn single_bytes_that_are_acknowledged_are_no_lie() {
+    let mut wire = Wire::new();
+    // more of them than one segment has, in frames that are filled up
+    for n in 0..2_000 {
+        wire.data(1_000 + n, 1);
+        wire.ack(1_000 + n, None);
+    }
+    wire.data(3_000, 500);
+    wire.ack(3_000, None);
+    wire.ack(3_500, None);
+    assert!(wire.arrived() >= 500, "{}", wire.arrived());
 }
 
 /// Pairs of segments are acknowledged together, after 20 ms and the time in a queue.

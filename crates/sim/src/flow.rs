@@ -2,6 +2,7 @@
 
 mod datagrams;
 mod exchange;
+mod forged;
 mod peer;
 mod report;
 mod spec;
@@ -21,6 +22,7 @@ use crate::wire::{Mac, Route};
 use crate::world::{Key, NodeId, key};
 use datagrams::Datagrams;
 use exchange::Exchange;
+use forged::Forged;
 use stream::{Stream, Turn};
 
 /// What a flow's frames have in common.
@@ -49,6 +51,7 @@ pub(crate) struct Flow {
 enum Talk {
     Datagrams(Box<Datagrams>),
     Exchange(Box<Exchange>),
+    Forged(Box<Forged>),
     Stream(Box<Stream>),
 }
 
@@ -74,7 +77,9 @@ impl Flow {
         let routes = path.routes();
         // a stream apart from those of links, which count up from 0
         let mut random = Random::new(seed, (1 << 32) + id as u64);
-        let talk = if spec.source.is_tcp() {
+        let talk = if matches!(spec.source, Source::Forged { .. }) {
+            Talk::Forged(Box::new(Forged::new(spec, routes)))
+        } else if spec.source.is_tcp() {
             Talk::Stream(Box::new(Stream::new(spec, &path, &mut random)))
         } else if spec.source.is_exchange() {
             Talk::Exchange(Box::new(Exchange::new(spec, routes)))
@@ -90,6 +95,7 @@ impl Flow {
         match &mut self.talk {
             Talk::Datagrams(talk) => talk.receive(now, end, bytes, headers, report),
             Talk::Exchange(talk) => talk.receive(now, end, bytes, headers, report, random),
+            Talk::Forged(_) => Forged::receive(now, end, headers, report),
             Talk::Stream(talk) => talk.receive(now, end, bytes, headers, report, random),
         }
     }
@@ -99,6 +105,7 @@ impl Flow {
         match &mut self.talk {
             Talk::Datagrams(talk) => talk.wake(now, &mut self.random),
             Talk::Exchange(talk) => talk.wake(now, &mut self.random),
+            Talk::Forged(talk) => talk.wake(now),
             Talk::Stream(talk) => {
                 if talk.wake(now, &mut self.random) == Turn::NewConnection {
                     self.left = Some(self.path.keys());
@@ -118,6 +125,7 @@ impl Flow {
         let (end, frame) = match &mut self.talk {
             Talk::Datagrams(talk) => talk.transmit(now, frames, &mut self.report),
             Talk::Exchange(talk) => talk.transmit(frames, &mut self.report),
+            Talk::Forged(talk) => talk.transmit(now, frames, &mut self.report),
             Talk::Stream(talk) => talk.transmit(now, frames, &mut self.report),
         }?;
         Some((self.path.nodes[end], frame))
@@ -128,6 +136,7 @@ impl Flow {
         match &self.talk {
             Talk::Datagrams(talk) => talk.deadline(),
             Talk::Exchange(talk) => talk.deadline(),
+            Talk::Forged(talk) => talk.deadline(),
             Talk::Stream(talk) => talk.deadline(),
         }
     }

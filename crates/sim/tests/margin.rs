@@ -184,3 +184,65 @@ fn a_bottleneck_behind_the_line_takes_nothing_from_what_is_found_upstream() {
     // by acknowledgements alone it was 11 % too low or 12 % too high, in 77 of 250 looks
     assert!(off.len() <= 5, "{off:?}");
 }
+
+/// Three hosts upload to servers of their own, or to one, and a fourth sends for nobody: its
+/// accomplice says at once, or later, that all has arrived. The line falls to a half at 9 s. Means
+/// of the wait before the modem in ms, from 7 to 9 s and from 14 to 20 s, and the worst of what was
+/// carried of the line in these two, in per cent.
+fn beside_a_liar(rate: u64, late: u64, has_own_servers: bool) -> ([u64; 2], u64) {
+    let (mut world, [lan, _, isp, modem]) = before(20, "{ up = \"auto\" }");
+    let servers = [2, 3, 4, 5].map(|n| {
+        let server = world.host(IpAddr::from([10, 0, 0, n]));
+        world.connect(isp, server, &wire(7 * u64::from(n)), &wire(5));
+        server
+    });
+    for n in 0..6 {
+        upload(
+            &mut world,
+            lan,
+            servers[if has_own_servers { usize::from(n / 2) } else { 3 }],
+            n / 2,
+        );
+    }
+    let late = Span::from_ms(late);
+    let source = Source::Forged { rate: mbit(rate), bytes: 1_514, late };
+    let spec = FlowSpec::new(lan, servers[3], source);
+    let start = Instant::ZERO + Span::from_secs(2);
+    let from_address = Some(IpAddr::from([10, 0, 0, 200]));
+    world.flow(&FlowSpec { from_address, start, ..spec });
+    let mut waits = [0; 2];
+    let mut least = 100;
+    for (at, (from, to), line) in [(0, (7, 9), 20), (1, (14, 20), 10)] {
+        world.run_until(Instant::ZERO + Span::from_secs(from));
+        let before = *world.link(modem);
+        world.run_until(Instant::ZERO + Span::from_secs(to));
+        let after = *world.link(modem);
+        let frames = (after.sent - before.sent).max(1);
+        waits[at] = (after.wait_ns_sum - before.wait_ns_sum) / frames / 1_000_000;
+        let bits = (after.sent_bytes - before.sent_bytes) * 8;
+        least = least.min(bits / ((to - from) * line * 10_000));
+        world.set_rate(modem, mbit(10));
+    }
+    (waits, least)
+}
+
+#[test]
+fn who_acknowledges_what_has_not_arrived_holds_nobody_up() {
+    for rate in [5, 20, 40, 100] {
+        for late in [0, 50, 400] {
+            for has_own_servers in [false, true] {
+                let (waits, least) = beside_a_liar(rate, late, has_own_servers);
+                let is_held = waits.iter().all(|&ms| ms <= 15) && least >= 85;
+                let who = format!("{rate} Mbit/s after {late} ms, own servers: {has_own_servers}");
+                assert!(is_held, "{who}: waits {waits:?} ms, {least} % of the line");
+            }
+        }
+    }
+}
+
+#[test]
+fn uploads_that_nobody_acknowledges_take_nothing_from_what_is_found() {
+    // data of a host that is never answered: all of the line is found and used
+    let (waits, least) = beside_a_liar(20, 3_600_000, true);
+    assert!(waits.iter().all(|&ms| ms <= 15) && least >= 85, "{waits:?} ms, {least} %");
+}

@@ -44,16 +44,24 @@ pub(super) fn split(voices: &mut [Voice]) {
 /// How many hosts of a side there are, and what more than half of their voices say, or more than
 /// that: each says the median of its own.
 pub(super) fn agreed(voices: &mut [Voice], side: Side) -> (u32, i64) {
-    let at = side as usize;
-    voices.sort_unstable_by_key(|voice| (voice.hosts[at], voice.raised));
-    let mut says = [(0, 0); COMPARED];
+    let (at, with) = (side as usize, side.other() as usize);
+    let key = |voice: &Voice| (voice.hosts[at], voice.hosts[with], voice.raised);
+    voices.sort_unstable_by_key(key);
+    let (mut says, mut pairs) = ([(0, 0); COMPARED], [0; COMPARED]);
     let mut hosts = 0;
     for own in voices.chunk_by(|one, other| one.hosts[at] == other.hosts[at]) {
         let part = match side {
             Side::Lan => WHOLE,
             Side::Wan => own.iter().map(|voice| voice.part).sum::<u32>().min(WHOLE),
         };
-        says[hosts] = (own[(own.len() - 1) / 2].raised, part);
+        // of those that it talks with each counts once, however often it answers
+        let mut count = 0;
+        for pair in own.chunk_by(|one, other| one.hosts == other.hosts) {
+            pairs[count] = middle(pair.len(), |at| pair[at].raised);
+            count += 1;
+        }
+        pairs[..count].sort_unstable();
+        says[hosts] = (middle(count, |at| pairs[at]), part);
         hosts += 1;
     }
     let says = &mut says[..hosts];
@@ -65,6 +73,11 @@ pub(super) fn agreed(voices: &mut [Voice], side: Side) -> (u32, i64) {
         heard >= all - heard
     });
     (u32::try_from(hosts).unwrap_or(u32::MAX), decides.map_or(0, |(raised, _)| *raised))
+}
+
+/// Of so many in order the one in the middle, or before it.
+fn middle(count: usize, get: impl Fn(usize) -> i64) -> i64 {
+    get((count - 1) / 2)
 }
 
 #[cfg(test)]
@@ -119,5 +132,15 @@ mod tests {
         said.extend((0..4).map(|n| ([9, 100 + n], 0)));
         assert_eq!(agreed(&mut voices(&said), Side::Lan), (4, 50));
         assert_eq!(agreed(&mut voices(&said), Side::Wan), (5, 0));
+    }
+
+    #[test]
+    fn of_those_that_a_server_talks_with_each_counts_once() {
+        // one of four hosts is answered ten times as often, and without any queue
+        let mut said: Vec<_> = (1..=3).map(|n| ([n, 1], 50)).collect();
+        said.extend((0..10).map(|_| ([9, 1], 0)));
+        for side in [Side::Lan, Side::Wan] {
+            assert_eq!(agreed(&mut voices(&said), side).1, 50, "{side:?}");
+        }
     }
 }

@@ -104,6 +104,16 @@ pub enum Source {
         /// How long it pauses, in the mean.
         off: Span,
     },
+    /// TCP data at a constant rate, whatever comes back; the other end acknowledges them whether
+    /// they arrive or not.
+    Forged {
+        /// Of Ethernet frames without check sequence.
+        rate: Rate,
+        /// Bytes of a frame.
+        bytes: usize,
+        /// How long after it was sent each is acknowledged.
+        late: Span,
+    },
     /// One direction of a G.729 call: 50 frames of 74 bytes a second, RTP inside.
     Voice,
 }
@@ -147,7 +157,7 @@ impl FlowSpec {
         let own = u16::try_from(16_384 + 2 * (id % 16_384)).unwrap_or(16_384);
         let known = match self.source {
             Source::Voice => own,
-            Source::Bulk { .. } => 5_001,
+            Source::Bulk { .. } | Source::Forged { .. } => 5_001,
             Source::Web { .. } => 80,
             Source::Echo { .. } => 23,
             Source::Dns { .. } => 53,
@@ -165,7 +175,10 @@ impl Source {
     /// Whether it speaks TCP.
     #[must_use]
     pub fn is_tcp(&self) -> bool {
-        matches!(self, Source::Bulk { .. } | Source::Web { .. } | Source::Echo { .. })
+        matches!(
+            self,
+            Source::Bulk { .. } | Source::Web { .. } | Source::Echo { .. } | Source::Forged { .. }
+        )
     }
 
     pub(crate) fn is_exchange(&self) -> bool {
