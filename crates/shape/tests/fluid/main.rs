@@ -196,7 +196,11 @@ impl World {
         let nodes = std::iter::once(Node::default()).chain(told).collect();
         self.fluid = Fluid::new(nodes, self.line as f64, self.seconds());
         self.sent.fill(0.0);
-        self.before.clone_from(&self.slack);
+        // in a short window nobody makes up for what came before it
+        let is_short = self.left <= WINDOW;
+        for (before, slack) in self.before.iter_mut().zip(&self.slack) {
+            *before = if is_short { slack.max(*before) } else { *slack };
+        }
         self.slack.fill(0.0);
         self.left = 0;
     }

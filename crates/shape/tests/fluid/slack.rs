@@ -8,9 +8,13 @@ use crate::World;
 /// is known, and half of the quarter to which it is known who should finish first.
 const ORDER: f64 = 1.0 + 1.0 / 16.0 + 1.0 / 8.0;
 
-/// Bits of a full frame. The clock of a guarantee may be off by two of these, however small the
-/// frames are that it is for, or by two of the largest that any sibling has.
+/// Bits of a full frame, in which clocks reckon however small the frames are that they are for; of
+/// the largest frame of any sibling where that is larger.
 const FULL: f64 = 1_536.0 * 8.0;
+
+/// Of these, so many the clock of a guarantee may be off: it is ahead by two at most, and late by
+/// two before time waits for it, which is seen once the frame on the line has gone.
+const CLOCK: f64 = 3.0;
 
 impl World {
     /// [`ORDER`] of a frame of its own and of one of each above it; what its clock may be off
@@ -19,7 +23,7 @@ impl World {
     /// only who has something to send bears anything.
     pub(crate) fn slack(&self) -> Vec<f64> {
         let came = || self.spec.nodes.iter().filter(|n| self.largest[n.number as usize] > 0.0);
-        let clock = |parent: u32| 2.0 * self.largest[parent as usize].max(FULL);
+        let clock = |parent: u32| CLOCK * self.largest[parent as usize].max(FULL);
         let waits = self.who_waits();
         let none = vec![0.0; self.largest.len()];
         let (mut weights, mut others, mut clocks) = (none.clone(), none.clone(), none.clone());
