@@ -25,7 +25,11 @@ impl Wire {
     }
 
     fn pass(&mut self, side: Side, build: &Build) {
-        let frame = self.engine.pool_mut().fill(&build.to_vec()).expect("has room");
+        self.frame(side, &build.to_vec());
+    }
+
+    fn frame(&mut self, side: Side, bytes: &[u8]) {
+        let frame = self.engine.pool_mut().fill(bytes).expect("has room");
         let mut burst = Burst::new();
         burst.push(frame).expect("has room");
         self.engine.receive(self.now, side, &mut burst);
@@ -122,6 +126,24 @@ fn data_that_leave_are_counted_without_headers() {
     wire.ack(1_700, None);
     let _ = wire.engine.snapshot(0, &mut snapshot);
     assert_eq!((snapshot.uploads.left, snapshot.uploads.arrived), (700, 700));
+}
+
+#[test]
+fn few_bytes_are_data_as_well_and_what_fills_up_a_frame_is_none() {
+    let mut wire = Wire::new();
+    wire.data(1_000, 500);
+    wire.ack(1_000, None);
+    wire.ack(1_500, None);
+    // the shortest that needs no zeros behind it, then one of nothing but these
+    wire.data(1_500, 7);
+    wire.ack(1_507, None);
+    let build = Build::tcp(([10, 0, 0, 1], 4_000).into(), ([192, 0, 2, 1], 80).into());
+    let mut bytes = build.tcp_flags(tcp::ACK).tcp_seq(1_507).to_vec();
+    bytes.resize(60, 0);
+    wire.frame(Side::Lan, &bytes);
+    let mut snapshot = Snapshot::default();
+    let _ = wire.engine.snapshot(0, &mut snapshot);
+    assert_eq!((snapshot.uploads.left, snapshot.uploads.arrived), (507, 507));
 }
 
 #[test]

@@ -126,6 +126,27 @@ mod tests {
     }
 
     #[test]
+    fn two_voices_are_worth_those_of_two_others_among_however_many_addresses() {
+        for count in [2, 3, 7, 11, 16, 32] {
+            // half of all say 5 ms, and all say that or more
+            let mut said: Vec<_> = (0..count).map(|n| ([9, 100 + n], 5)).collect();
+            said.extend((1..=2).map(|n| ([n, n], 50)));
+            assert_eq!(agreed(&mut voices(&said), Side::Wan), (count + 2, 5));
+        }
+    }
+
+    #[test]
+    fn hosts_that_all_talk_to_the_same_are_told_apart_on_either_side() {
+        // three hosts and three servers; what is said is neither in the order of these nor of those
+        let says = [[50, 10, 30], [90, 70, 80], [20, 60, 40]];
+        let of_host = |lan: u32| (1..).zip(says[lan as usize]).map(move |(n, us)| ([lan, n], us));
+        let said: Vec<_> = (0..3).flat_map(of_host).collect();
+        // the hosts say 30, 80 and 40, the servers 50, 60 and 40
+        assert_eq!(agreed(&mut voices(&said), Side::Lan), (3, 40));
+        assert_eq!(agreed(&mut voices(&said), Side::Wan), (3, 50));
+    }
+
+    #[test]
     fn a_server_of_many_hosts_is_one_of_all_servers() {
         // three hosts wait for one server, and another host does not, for any of four
         let mut said: Vec<_> = (1..=3).map(|n| ([n, 1], 50)).collect();

@@ -264,7 +264,8 @@ mod tests {
         }
         // numbers stand from bit 10 on: how far steps are damped, the time constant, the length
         assert_eq!(seen & !0x3ff, 0, "{seen:#x}");
-        assert!([SATISFIED, KEPT, WANTING].iter().all(|standing| standing & !Flags::STANDING == 0));
+        let standings = [SATISFIED, KEPT, WANTING, MET];
+        assert!(standings.iter().all(|standing| standing & !Flags::STANDING == 0));
     }
 
     #[test]

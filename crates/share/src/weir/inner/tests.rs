@@ -1,5 +1,7 @@
 //! A node with children by itself, step by step. A level is what a unit of weight has, in 2^-16.
 
+use std::cmp::Ordering::{Equal, Greater, Less};
+
 use super::*;
 use crate::scale::MOST;
 use crate::weir::child::{KEPT, MET, SATISFIED, WANTING};
@@ -137,6 +139,32 @@ fn a_level_falls_where_guarantees_take_just_all() {
     node.child.flags.set(Flags::ROSE, false);
     node.settle(100_000);
     assert_eq!(node.sums.level.get(), (1_000 << POINT) / 3);
+    // also where others leave a little, of which it would have less
+    let mut node = kept(99_990, 1, 3, 500 << POINT);
+    node.child.flags.set(Flags::ROSE, false);
+    node.settle(100_000);
+    assert_eq!(node.sums.level.get(), (1_000 << POINT) / 3);
+}
+
+#[test]
+fn a_level_stays_where_scaled_guarantees_take_all_but_a_thousandth() {
+    // 2^20, of which scaled guarantees take half
+    let (budget, old) = (1 << 20, 1 << 30);
+    let moves = |taken: u64, wanting, floors| {
+        let mut node = kept(taken - (1 << 19), wanting, 4, old);
+        (node.sums.assured, node.sums.floors) = (node.sums.demand, floors);
+        node.sums.kept = if floors > budget { 1 << 20 } else { 1 << 19 };
+        node.settle(budget);
+        node.sums.level.get().cmp(&old)
+    };
+    let twice = 1 << 21;
+    assert_eq!([budget - 1_024, budget].map(|taken| moves(taken, 0, twice)), [Equal; 2]);
+    // with less it rises to somebody, with more it falls
+    assert_eq!(moves(budget - 1_025, 0, twice), Greater);
+    assert_eq!(moves(budget + 1, 0, twice), Less);
+    // one that wants more has what is left, and guarantees that fit leave it to all
+    assert_eq!(moves(budget - 1_024, 4, twice), Less);
+    assert_eq!(moves(budget - 1_024, 0, budget), Greater);
 }
 
 #[test]
@@ -219,6 +247,8 @@ fn guarantees_are_scaled_where_they_are_more_than_there_is() {
     // the met have more than there is: fewer of them are, half as high
     assert_eq!(scale(100_000, 50_000, false, WHOLE), WHOLE / 2);
     assert_eq!(scale(120_000, 0, false, WHOLE / 2), WHOLE / 4);
+    // those that are met have just what is promised, and nobody else is promised anything
+    assert_eq!(scale(99_000, 0, true, WHOLE / 2), WHOLE);
     // and whole again when there is enough for all that is wanted
     let sums = Sums { demand: 1_000, scale: WHOLE / 2, weight: 1, ..Sums::NONE };
     let mut node = node(sums, true);
