@@ -431,3 +431,56 @@ fn leaves_that_change_places_take_nothing_from_their_classes() {
         assert!((share - 0.2).abs() < 0.002, "an edit every {frames} frames: {share:.4}");
     }
 }
+
+/// The part of the line of a leaf that moves to and fro between two classes, an edit every few
+/// frames, beside so many leaves in each.
+fn part_of_one_that_moves(one: NodeSpec, siblings: u32, weight: u64, frames: usize) -> f64 {
+    let inner = |number| NodeSpec { rate: mbit(40), ..NodeSpec::new(number, 0, false) };
+    let mut nodes = vec![inner(2), inner(3), one];
+    nodes.extend((100..100 + siblings).map(|number| leaf(number, 2, weight)));
+    nodes.extend((300..300 + siblings).map(|number| leaf(number, 3, weight)));
+    let leaves: Vec<u32> = nodes.iter().filter(|n| n.is_leaf).map(|n| n.number).collect();
+    let mut world = World::new(spec(mbit(100), nodes), leaves);
+    while world.order.len() < 20_000 {
+        world.steps(frames);
+        world.edit(|spec| spec.nodes[2].parent = 5 - spec.nodes[2].parent);
+        assert_eq!(world.tree.check(true), Ok(()));
+    }
+    world.share(one.number)
+}
+
+#[test]
+fn one_that_moves_to_and_fro_has_its_part() {
+    for frames in [1, 2, 3, 10, 50] {
+        for (own, priority, weight) in [(1, 3, 1), (1, 2, 10), (3, 2, 10), (1, 2, 100)] {
+            let one = NodeSpec { priority, ..leaf(9, 2, own) };
+            let got = part_of_one_that_moves(one, 3, weight, frames);
+            let [own, all] = [own, own + 3 * weight].map(|w| f64::from(u32::try_from(w).unwrap()));
+            let part = got / (own / all / 2.0);
+            // in threes the two classes send in turns: of each the leaf sees two frames of three
+            let least = if frames == 3 { 0.4 } else { 0.95 };
+            assert!((least..1.15).contains(&part), "{frames} frames, {own} of {all}: {part:.3}");
+        }
+    }
+}
+
+/// Among very many it has to wait until each edit is over; else it is the same.
+#[test]
+fn one_that_moves_among_many_has_its_part() {
+    let one = NodeSpec { priority: 3, ..leaf(9, 2, 1) };
+    let part = part_of_one_that_moves(one, 100, 1, 50) * 101.0 * 2.0;
+    assert!((0.75..1.1).contains(&part), "{part:.3}");
+}
+
+/// Its clock goes on: begun anew with each parent it would be due each time.
+#[test]
+fn one_that_moves_to_and_fro_has_its_guarantee_and_no_more() {
+    for frames in [1, 2, 3, 10, 50] {
+        for percent in [1, 3, 10] {
+            let one = NodeSpec { rate: mbit(percent), ..leaf(9, 2, 1) };
+            let part = part_of_one_that_moves(one, 3, 100_000, frames) * 100.0;
+            let off = (part / f64::from(u32::try_from(percent).unwrap()) - 1.0).abs();
+            assert!(off < 0.01, "{frames} frames: {part:.3} %, not {percent}");
+        }
+    }
+}

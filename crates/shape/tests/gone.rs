@@ -226,3 +226,32 @@ fn where_many_wait_each_call_notes_half_as_many_anew() {
     let calls = (1..100).find(|_| world.tree.goes_on(NOW, &mut edit));
     assert_eq!(calls, Some(6));
 }
+
+/// The flow table may give its place away while frames of it wait.
+#[test]
+fn a_connection_in_the_place_of_another_does_not_join_its_leaf() {
+    let care = Care { queue: Queueing::Fair, ..Care::default() };
+    for fair in [true, false] {
+        let mut world = World::new(3);
+        world.edit(|spec| {
+            spec.cares = vec![Care::default(), care];
+            spec.nodes.iter_mut().for_each(|node| node.care = u16::from(fair));
+        });
+        world.push(2, 5, 3);
+        let mut other = label(3, 5);
+        other.flow.generation = 1;
+        // as the engine asks
+        let leaf = world.tree.leaf_of(&other);
+        assert!(leaf == 2 && world.tree.obeys(NOW, &other));
+        let frame = world.pool.fill(&[0; LEN]).expect("a buffer");
+        assert!(matches!(world.tree.push(NOW, frame, other), Ok(None)));
+        assert_eq!(world.tree.leaf_of(&other), 3);
+        let mut sent = vec![];
+        let mut left = world.left_behind();
+        while let Some(at) = world.tree.next_at() {
+            sent.extend(world.tree.pop(at).map(|waiting| waiting.label.leaf));
+            left.extend(world.left_behind());
+        }
+        assert_eq!((sent, left), (vec![3], vec![2; 3]), "fair: {fair}");
+    }
+}

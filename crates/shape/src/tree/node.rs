@@ -81,12 +81,16 @@ impl Flags {
     /// sends nothing until that is over.
     pub(crate) const PARKED: u16 = 256;
 
+    /// It had something to send when it left for the parent that it has now, which has not woken it
+    /// yet.
+    pub(crate) const MOVED: u16 = 512;
+
     /// Where it is noted.
     const NOTED: u16 = Flags::LISTED | Flags::LISTED_OWED;
 
     /// Those that do not depend on the siblings.
     pub(crate) const fn of_its_own(self) -> u16 {
-        let own = self.0 & (Flags::CEILING | Flags::HELD | Flags::PARKED);
+        let own = self.0 & (Flags::CEILING | Flags::HELD | Flags::PARKED | Flags::MOVED);
         if self.has(Flags::PARKED) { own | self.noted() } else { own }
     }
 

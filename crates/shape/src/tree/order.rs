@@ -5,6 +5,13 @@
 //! To tell what came before from what came since, each connection has a sign that is one of two,
 //! and a frame has that of its connection from when it came. A connection that obeys changes its
 //! sign; it does so again when all frames of the old one have gone.
+//!
+//! A connection is known by its place in the flow table. While frames wait of one that is forgotten
+//! (a flow table that is full, or a leaf so slow that they wait for longer than a silent connection
+//! is kept), its place may be another's already. That one goes where the rules send it, and what
+//! waits elsewhere of the first is dropped, as after an edit: a place has one queue. In the same
+//! leaf it waits behind it. Only where frames of the first are to be dropped already it joins those
+//! that are not, until they have gone.
 
 use weir_packet::{Flow, Label};
 
@@ -12,8 +19,6 @@ use weir_packet::{Flow, Label};
 #[derive(Debug)]
 pub(crate) struct Order {
     flows: Box<[Place]>,
-    /// How many frames of each connection came before it obeyed, and are to be dropped.
-    behind: Box<[u32]>,
     /// Which rules hold: a number that each edit of them changes, in its place among the bits.
     rules: u32,
     /// Connections of which frames wait that are to be dropped.
@@ -21,12 +26,19 @@ pub(crate) struct Order {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(align(16))]
 struct Place {
     leaf: u32,
     /// How many frames wait, and above that bits: the sign of those that come; some of the other
     /// sign wait; the rules that it obeyed last.
     waiting: u32,
+    /// How many of them came before the connection obeyed, and are to be dropped.
+    behind: u32,
+    /// Which of the connections that had this place the last frame is of.
+    generation: u32,
 }
+
+const _: () = assert!(size_of::<Place>() == 16);
 
 const COUNT: u32 = (1 << 24) - 1;
 const SIGN: u32 = 1 << 24;
@@ -37,12 +49,11 @@ const NEXT_RULES: u32 = 1 << 26;
 impl Order {
     /// For connections of a table with so many places.
     pub(crate) fn new(flows: usize) -> Order {
-        let (places, behind) = (vec![Place::default(); flows].into(), vec![0; flows].into());
-        Order { flows: places, behind, rules: 0, parted: 0 }
+        Order { flows: vec![Place::default(); flows].into(), rules: 0, parted: 0 }
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.flows.len() * (size_of::<Place>() + size_of::<u32>())
+        self.flows.len() * size_of::<Place>()
     }
 
     /// Other rules hold from now on.
@@ -65,24 +76,26 @@ impl Order {
     }
 
     /// A connection of which frames wait elsewhere goes to the leaf of this label from now on:
-    /// once for each edit of the rules, and not before all have gone that it has left behind.
+    /// once for each edit of the rules, and not before all have gone that it has left behind. If
+    /// they are of another connection it goes there as well.
     pub(crate) fn obeys(&mut self, label: &Label) -> bool {
-        let at = label.flow.index as usize;
-        let Some(place) = self.flows.get_mut(at) else { return true };
+        let Some(place) = self.flows.get_mut(label.flow.index as usize) else { return true };
         let frames = place.waiting & COUNT;
-        if place.waiting & PARTED != 0 && self.behind[at] == frames {
+        if place.waiting & PARTED != 0 && place.behind == frames {
             // none of those that wait is where it went, which may be gone
             place.leaf = label.leaf;
             return true;
         }
-        if place.waiting & RULES == self.rules || place.waiting & PARTED != 0 {
+        let Flow { generation, .. } = label.flow;
+        let has_obeyed = place.waiting & RULES == self.rules && place.generation == generation;
+        if has_obeyed || place.waiting & PARTED != 0 {
             return false;
         }
         let sign = (place.waiting & SIGN) ^ SIGN;
-        *place = Place { leaf: label.leaf, waiting: frames | sign | self.rules };
+        let waiting = frames | sign | self.rules;
+        *place = Place { leaf: label.leaf, waiting, behind: frames, generation };
         if frames > 0 {
             place.waiting |= PARTED;
-            self.behind[at] = frames;
             self.parted += 1;
         }
         true
@@ -115,6 +128,7 @@ impl Order {
         let Some(place) = self.flows.get_mut(label.flow.index as usize) else { return false };
         place.leaf = label.leaf;
         place.waiting += 1;
+        place.generation = label.flow.generation;
         place.sign()
     }
 
@@ -133,12 +147,11 @@ impl Order {
     /// The same where some are to be dropped: it may have been the last of these.
     #[cold]
     fn one_of_two_left(&mut self, flow: Flow, sign: bool) {
-        let at = flow.index as usize;
-        let (place, behind) = (&mut self.flows[at], &mut self.behind[at]);
+        let place = &mut self.flows[flow.index as usize];
         if place.sign() != sign {
-            *behind = behind.saturating_sub(1);
+            place.behind = place.behind.saturating_sub(1);
         }
-        if *behind == 0 {
+        if place.behind == 0 {
             place.waiting &= !PARTED;
             self.parted -= 1;
         }
@@ -224,5 +237,30 @@ mod tests {
         order.left(label(1).flow, || sign);
         assert!(!order.has_parted());
         assert!(!order.obeys(&label(3)), "rules may differ from frame to frame");
+    }
+
+    #[test]
+    fn who_has_the_place_of_another_goes_where_it_is_told() {
+        let mut order = Order::new(1);
+        let next = |leaf, generation| {
+            let flow = Flow { index: 0, generation };
+            Label { flow, ..label(leaf) }
+        };
+        let sign = order.came(&next(1, 7));
+        assert!(!order.obeys(&next(2, 7)), "it is the same");
+        assert!(order.obeys(&next(2, 8)));
+        assert!(order.is_left_behind(label(1).flow, sign));
+        let new = order.came(&next(2, 8));
+        assert!(!order.is_left_behind(label(1).flow, new));
+        // the next one waits with it until the frames of the first have gone
+        assert!(!order.obeys(&next(3, 9)));
+        order.left(label(1).flow, || sign);
+        assert!(!order.has_parted() && order.obeys(&next(3, 9)));
+        order.left(label(1).flow, || new);
+        // where nothing waits, or in the same leaf, it is nobody's business
+        assert_eq!((order.leaf(&next(4, 10)), order.has_parted()), (4, false));
+        order.came(&next(4, 10));
+        order.came(&next(4, 11));
+        assert!(!order.obeys(&next(5, 11)));
     }
 }

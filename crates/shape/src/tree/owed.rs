@@ -75,6 +75,11 @@ impl Due {
         Due { at: time.wrapping_add(self.grace).wrapping_add(ahead.cast_unsigned()), ..*self }
     }
 
+    /// What it is ahead or late by one time it is by another one.
+    pub(super) fn shifts(&mut self, from: u64, to: u64) {
+        self.at = self.at.wrapping_sub(from).wrapping_add(to);
+    }
+
     /// The child has sent; its clock goes on, but never far beyond the present, and never back: it
     /// may be noted for when it is due now. Returns how many of the bytes were more than its
     /// guarantee.

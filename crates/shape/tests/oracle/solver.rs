@@ -4,6 +4,7 @@
 //! without one want, up to a hundredth of what there is.
 
 use weir_shape::tree::Spec;
+use weir_units::Rate;
 
 /// The numbers of each node's children.
 pub(crate) fn children(spec: &Spec) -> Vec<Vec<usize>> {
@@ -18,6 +19,32 @@ pub(crate) fn children(spec: &Spec) -> Vec<Vec<usize>> {
 /// Bits per second by number. `wants` says what the leaves want, `ceilings` what the nodes may
 /// have; nodes are numbered in their order, from 1.
 pub(crate) fn solve(spec: &Spec, wants: &[f64], ceilings: &[f64]) -> Vec<f64> {
+    wants_and_grants(spec, wants, ceilings).1
+}
+
+/// By how much, in bits per second, everyone may be off because guarantees are scaled beside
+/// somebody without one: those that are above 99 % of what their parent has. Their clocks then take
+/// turns at 99 %, and what goes by weight comes a frame in a hundred. A guarantee that is above its
+/// part by weight remembers two frames of that and no more, so now and then it has one of these
+/// turns. What that takes from those who go by weight, or gives to one guarantee and not another,
+/// was 0.36 % of what the parent has at most. Nobody may lack more than a quarter for it.
+pub(crate) fn unsteady(spec: &Spec, wants: &[f64], ceilings: &[f64]) -> Vec<f64> {
+    let (want, grant) = wants_and_grants(spec, wants, ceilings);
+    let mut off = vec![0.0; want.len()];
+    for (parent, children) in children(spec).iter().enumerate() {
+        let own = if is_scaled(spec, children, grant[parent], &want) { UNSTEADY } else { 0.0 };
+        for &child in children {
+            // what a branch lacks may be that of one child alone, if the others have ceilings
+            off[child] = (off[parent] + own * grant[parent]).min(grant[child] / 4.0);
+        }
+    }
+    off
+}
+
+/// The part of what a parent has that may be another's.
+const UNSTEADY: f64 = 0.004;
+
+fn wants_and_grants(spec: &Spec, wants: &[f64], ceilings: &[f64]) -> (Vec<f64>, Vec<f64>) {
     let children = children(spec);
     let mut want = wants.to_vec();
     for node in spec.nodes.iter().rev() {
@@ -33,14 +60,27 @@ pub(crate) fn solve(spec: &Spec, wants: &[f64], ceilings: &[f64]) -> Vec<f64> {
         share(spec, children, grant[parent], &want, &mut grant);
     }
     grant[0] = children[0].iter().map(|&child| grant[child]).sum();
-    grant
+    (want, grant)
+}
+
+/// Whether guarantees are scaled for the sake of a child that has none.
+fn is_scaled(spec: &Spec, children: &[usize], there: f64, want: &[f64]) -> bool {
+    let left = left(spec, children, there, want);
+    let guarantee = |number: usize| spec.nodes[number - 1].rate.bps() as f64;
+    let floors = children.iter().map(|&child| want[child].min(guarantee(child)));
+    left > 0.0 && floors.sum::<f64>() > there - left
+}
+
+/// What is left for those that are guaranteed nothing.
+fn left(spec: &Spec, children: &[usize], there: f64, want: &[f64]) -> f64 {
+    let others = children.iter().filter(|&&child| spec.nodes[child - 1].rate == Rate::ZERO);
+    others.map(|&child| want[child]).sum::<f64>().min(there / 100.0)
 }
 
 fn share(spec: &Spec, children: &[usize], there: f64, want: &[f64], grant: &mut [f64]) {
     let told = |number: usize| &spec.nodes[number - 1];
     let guarantee = |number: usize| told(number).rate.bps() as f64;
-    let others = children.iter().filter(|&&child| guarantee(child) == 0.0);
-    let left = others.map(|&child| want[child]).sum::<f64>().min(there / 100.0);
+    let left = left(spec, children, there, want);
     let floor = |number: usize, scale: f64| want[number].min(guarantee(number) * scale);
     let scale = level(children, there - left, 1.0, floor);
     let get = |number: usize, level: f64| {

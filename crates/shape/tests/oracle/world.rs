@@ -11,7 +11,7 @@ use weir_units::{Instant, Rate, Span};
 
 use crate::case::{Case, Demand};
 use crate::dice::Dice;
-use crate::solver::solve;
+use crate::solver::{solve, unsteady};
 
 /// Bytes that wait in a leaf which offers a part, at most: enough for what its siblings and those
 /// of its ancestors may delay it.
@@ -357,8 +357,8 @@ impl World {
 
     /// What each node should have had in a window, in bits per second. Who does not want all has
     /// wanted what it has sent and what waits now, and all if it had no room for more. Also who is
-    /// at its ceiling.
-    fn solution(&self, before: &Before) -> (Vec<f64>, Vec<bool>) {
+    /// at its ceiling, and by how much one may be off (`unsteady`).
+    fn solution(&self, before: &Before) -> (Vec<f64>, Vec<bool>, Vec<f64>) {
         let want = |number: usize| match (self.demands[number], self.waiting[number].1) {
             (Demand::All, _) | (Demand::Part(_), MOST_WAITING..) => f64::INFINITY,
             (_, bytes) => {
@@ -383,7 +383,7 @@ impl World {
                 solution[at + 1] = left[at + 1];
             }
         }
-        (solution, at_ceiling)
+        (solution, at_ceiling, unsteady(&self.spec, &wants, &had))
     }
 
     fn ceilings(&self) -> Vec<f64> {
@@ -484,7 +484,7 @@ impl World {
     /// What the leaves, and nodes at their ceilings, have sent in a window against the solver.
     /// `part` of it may be wrong, or what the order costs at each end of the window.
     pub(crate) fn compare(&self, before: &Before, part: f64) -> Result<Seen, TestCaseError> {
-        let (want, at_ceiling) = self.solution(before);
+        let (want, at_ceiling, unsteady) = self.solution(before);
         let slacks = self.slack(&want);
         let seconds = self.seconds(before);
         let mut seen = Seen::default();
@@ -498,7 +498,8 @@ impl World {
             // a burst may have been left over when the window began
             let burst = node.burst.filter(|_| at_ceiling[number - 1]);
             let burst = burst.map_or(0.0, |bytes| (bytes.get() * 8) as f64);
-            let slack = f64::max(want * part, 2.0 * slacks[number] + burst);
+            let slack =
+                f64::max(want * part, 2.0 * slacks[number] + burst) + unsteady[number] * seconds;
             let off = (got - want).abs();
             seen.worst = seen.worst.max(off / slack);
             if want > 0.0 {

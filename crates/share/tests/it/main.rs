@@ -13,5 +13,6 @@ mod guarantees;
 mod others;
 mod published;
 mod quick;
+mod scarce;
 mod traffic;
 mod trees;

@@ -47,7 +47,8 @@ impl Tree {
         }
         for &number in &edit.removed {
             let node = &mut self.nodes[number as usize];
-            self.interiors[node.parent as usize].gives_up(node);
+            let due = &mut self.clocks.dues[number as usize];
+            self.interiors[node.parent as usize].gives_up(now, node, due);
             edit.has_freed |= node.share.flags.has(Flags::HELD);
             node.kind = Kind::None;
             (node.share.flags, node.share.s) = (node.share.flags.only_noted(), 0);
@@ -248,9 +249,23 @@ impl Tree {
 
     /// A node that may have something to send because of an edit.
     pub(in crate::tree) fn wake_anew(&mut self, now: Instant, number: u32) {
-        let flags = self.nodes[number as usize].share.flags;
-        if !flags.has(Flags::ACTIVE) && self.has_something(number) {
-            self.wake(now, number);
+        let flags = &mut self.nodes[number as usize].share.flags;
+        let has_moved = flags.has(Flags::MOVED) && !flags.has(Flags::PARKED);
+        if has_moved {
+            flags.clear(Flags::MOVED);
+        }
+        if flags.has(Flags::ACTIVE) || !self.has_something(number) {
+            return;
+        }
+        let node = &mut self.nodes[number as usize];
+        let parent = &mut self.interiors[node.parent as usize];
+        if !has_moved || !parent.is_active() {
+            return self.wake(now, number);
+        }
+        let must_wait =
+            node.is_held() || node.has_ceiling() && self.clocks.holds(now, number, node);
+        if !must_wait {
+            parent.takes_in(now, number, &mut self.nodes, &mut self.clocks.dues);
         }
     }
 
@@ -270,7 +285,8 @@ impl Tree {
         let (old, clock) = &mut self.clocks.ceilings[number as usize];
         let (had_ceiling, is_new) = (node.has_ceiling(), node.kind == Kind::None);
         if node.kind != Kind::None && node.parent != told.parent {
-            self.interiors[node.parent as usize].gives_up(node);
+            let due = &mut self.clocks.dues[number as usize];
+            self.interiors[node.parent as usize].gives_up(now, node, due);
         }
         if node.share.flags.noted() != 0 && (is_new || node.parent != told.parent) {
             // the parent that it had forgets it first

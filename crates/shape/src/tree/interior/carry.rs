@@ -4,12 +4,18 @@
 
 use weir_units::Instant;
 
-use super::{Interior, ahead};
+use super::{FRAME, Interior, ahead};
 use crate::tree::node::{Flags, NONE, Node, Share};
 use crate::tree::owed::{Due, Owed};
 
 /// What is carried over is never farther from the present than this, far below half a circle.
 const FARTHEST: i128 = 1 << 61;
+
+/// Bytes that a child may lack elsewhere and be given by the parent that it comes to: time never
+/// runs further past its start than that.
+const MOST_LACKED: i32 = 1_536;
+
+const _: () = assert!(MOST_LACKED as u64 == FRAME);
 
 /// The time of as many bytes as there are in `time`, where a byte takes `new` and not `old`.
 #[expect(clippy::cast_possible_truncation, reason = "within a quarter of the circle")]
@@ -37,8 +43,14 @@ impl Interior {
         chain
     }
 
-    /// A child is another node's from now on, or is gone. The bytes that it is ahead go with it.
-    pub(crate) fn gives_up(&mut self, node: &mut Node) {
+    /// A child is another node's from now on, or is gone. The bytes that it is ahead go with it;
+    /// and if it has something to send those that it lacks, so that one that moves to and fro has
+    /// its turn some time.
+    pub(crate) fn gives_up(&mut self, now: Instant, node: &mut Node, due: &mut Due) {
+        let waits = node.share.flags.has(Flags::ACTIVE);
+        if let Some(owed) = &self.owed {
+            due.shifts(owed.time(now), 0);
+        }
         if self.is_closing() {
             self.lets_go(node);
         } else {
@@ -46,8 +58,49 @@ impl Interior {
             // the heaps go with the order that ends
             node.share.flags.clear(Flags::LISTED_OWED);
         }
-        let bytes = ahead(&node.share, self.v).max(0);
-        (node.share.s, node.share.per_byte) = (u64::from(bytes.unsigned_abs()), 0);
+        let bytes = ahead(&node.share, self.v);
+        let bytes = if waits { bytes.max(-MOST_LACKED) } else { bytes.max(0) };
+        (node.share.s, node.share.per_byte) = (i64::from(bytes).cast_unsigned(), 0);
+        if waits {
+            node.share.flags.set(Flags::MOVED);
+        }
+    }
+
+    /// A child that came with something to send is one of those that have, as far ahead or behind
+    /// as it was elsewhere. There are others that have something.
+    pub(crate) fn takes_in(
+        &mut self,
+        now: Instant,
+        number: u32,
+        nodes: &mut [Node],
+        dues: &mut [Due],
+    ) {
+        self.has_company(now, nodes, dues);
+        let (node, due) = (&mut nodes[number as usize], &mut dues[number as usize]);
+        let share = &mut node.share;
+        self.active_weight += share.weight;
+        self.per_byte = 0;
+        let bytes = ahead(share, self.v);
+        if bytes < 0 {
+            // time may have gone on while it had to wait for the parent that it had
+            let lacks = bytes.max(-MOST_LACKED);
+            let behind = u64::from(lacks.unsigned_abs()).wrapping_mul(share.per_byte);
+            share.s = self.v.wrapping_sub(behind);
+            self.moves_on_by(lacks);
+        } else {
+            self.comes_back(share);
+        }
+        share.flags.set(Flags::ACTIVE);
+        self.count += 1;
+        if share.flags.has(Flags::CLOCKS)
+            && let Some(owed) = &mut self.owed
+        {
+            owed.is_joined(now, due);
+            owed.adopts(now, number, node, due, true);
+        }
+        if !node.share.flags.has(Flags::LISTED) {
+            self.calendar(node.share.group).note(number, node);
+        }
     }
 
     /// A child leaves an order that ends. Who leaves it ahead of time counts in the next one.
@@ -120,7 +173,13 @@ impl Interior {
         }
         if was.per_byte == 0 {
             node.share.s = self.v.wrapping_add(was.s.wrapping_mul(node.share.per_byte));
-            *due = *told.1;
+            *due = match &self.owed {
+                Some(owed) if was.flags.has(Flags::OWED) => {
+                    due.shifts(0, owed.time(now));
+                    owed.goes_on(now, told.1, due)
+                }
+                _ => *told.1,
+            };
             return;
         }
         let had_clock = was.flags.has(Flags::OWED);
