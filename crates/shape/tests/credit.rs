@@ -484,3 +484,54 @@ fn one_that_moves_to_and_fro_has_its_guarantee_and_no_more() {
         }
     }
 }
+
+/// Wherever it goes it waits for its ceiling.
+#[test]
+fn one_that_moves_to_and_fro_keeps_its_ceiling() {
+    for frames in [1, 3, 10] {
+        let one = NodeSpec { ceil: mbit(1), ..leaf(9, 2, 1_000) };
+        let part = part_of_one_that_moves(one, 3, 1, frames) * 100.0;
+        assert!((0.9..1.03).contains(&part), "{frames} frames: {part:.3} %, not 1");
+    }
+}
+
+/// What it has had in advance it has had, also where it has nothing to send when it moves.
+#[test]
+fn one_that_moves_while_it_is_silent_has_no_more_than_its_part() {
+    let inner = |number| NodeSpec::new(number, 0, false);
+    let nodes = vec![inner(2), inner(3), leaf(9, 2, 1), leaf(5, 2, 50), leaf(6, 3, 50)];
+    let mut world = World::new(spec(mbit(100), nodes), [5, 6]);
+    let mut pushed = 0;
+    for _ in 0..5_000 {
+        if world.sent[9] == pushed {
+            world.push(9);
+            pushed += 1;
+        }
+        world.steps(2);
+        world.edit(|spec| spec.nodes[2].parent = 5 - spec.nodes[2].parent);
+    }
+    let share = world.share(9);
+    assert!((0.009..0.011).contains(&share), "{share:.4}, not 0.01");
+}
+
+/// One that an edit lets send again begins with the present, also if it has moved before that.
+#[test]
+fn what_a_ceiling_kept_back_is_not_made_up_for() {
+    for moves in [false, true] {
+        let inner = |number| NodeSpec::new(number, 0, false);
+        let mut nodes = vec![inner(2), inner(3), leaf(9, 2, 1)];
+        nodes.extend([leaf(4, 2, 100), leaf(5, 3, 100)]);
+        let mut world = World::new(spec(mbit(100), nodes), [9, 4, 5]);
+        world.steps(10);
+        if moves {
+            world.edit(|spec| spec.nodes[2].parent = 3);
+        }
+        world.edit(|spec| spec.nodes[2].ceil = Rate::from_bps(1_000));
+        world.steps(3_000);
+        let before = world.sent[9];
+        world.edit(|spec| spec.nodes[2].ceil = Rate::MAX);
+        world.steps(50);
+        // its place among the others, and not the frame that it lacked before that
+        assert_eq!(world.sent[9], before + 1, "moves: {moves}");
+    }
+}

@@ -263,4 +263,9 @@ mod tests {
         order.came(&next(4, 11));
         assert!(!order.obeys(&next(5, 11)));
     }
+
+    #[test]
+    fn a_place_has_sixteen_bytes() {
+        assert_eq!(Order::new(100).bytes(), 1_600);
+    }
 }

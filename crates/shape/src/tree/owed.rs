@@ -373,6 +373,9 @@ mod tests {
             assert_eq!(new.after(&before, time).at, time + new.grace + 500 * BYTE);
             before.at = time + before.grace - 1_000 * BYTE;
             assert_eq!(new.after(&before, time).at, time + new.grace - 500 * BYTE);
+            let at = before.at;
+            before.shifts(time, time + 7);
+            assert_eq!(before.at, at + 7);
         }
     }
 

@@ -283,3 +283,25 @@ fn a_kind_has_the_frame_of_its_heaviest_child() {
         assert_eq!(frames, [frame(17), frame(967)]);
     }
 }
+
+#[test]
+fn one_that_comes_from_elsewhere_lacks_a_frame_at_most_and_counts() {
+    let mut world = World::new();
+    world.wake(0);
+    world.wake(1);
+    for _ in 0..20 {
+        world.send(1_000, true);
+    }
+    let before = world.interior.v;
+    // it was 5 000 bytes behind before it had to wait for the parent that it had
+    world.nodes[2].share.s = before.wrapping_sub(5_000 * BYTE);
+    world.interior.takes_in(world.now, 2, &mut world.nodes, &mut [Due::default(); 4]);
+    assert_eq!(world.served(2), before / BYTE - FRAME);
+    assert_eq!(world.gone(), (3, 0, 0));
+    assert_eq!([world.send(1_000, true), world.send(1_000, true)], [2, 2]);
+    // what it lacked is paid; time goes by a third for each of three again
+    (0..3).for_each(|_| drop(world.send(1_000, true)));
+    let paid = world.interior.v;
+    world.send(1_000, true);
+    assert_eq!(world.interior.v - paid, 1_000 * ((4 << UNIT) / 3));
+}
