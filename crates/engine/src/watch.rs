@@ -381,8 +381,11 @@ impl Seen {
         // a FIN takes one number more
         let has_left = |number: u32| is_known && beyond(number) <= 1;
         let ack = segment.number(8);
-        self.arrived.lies |= is_known && beyond(ack) > i32::from(SEGMENT);
-        if segment.has(tcp::SYN | tcp::RST) || !has_left(ack) || self.arrived.lies {
+        let is_plain = !segment.has(tcp::SYN | tcp::RST);
+        // before it has said anything true weir may have met it in the midst of a loss
+        let may_lie = is_plain && is_known && self.arrived.is_answered;
+        self.arrived.lies |= may_lie && beyond(ack) > i32::from(SEGMENT);
+        if !is_plain || !has_left(ack) || self.arrived.lies {
             self.arrived.is_known = false;
             return Uploads::default();
         }

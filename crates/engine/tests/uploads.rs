@@ -184,6 +184,19 @@ fn who_acknowledges_what_never_left_is_not_heard_any_more() {
 }
 
 #[test]
+fn one_that_weir_meets_in_the_midst_of_a_loss_is_heard_after_a_while() {
+    let mut wire = Wire::new();
+    // sent again; the other side has all that left before weir looked
+    wire.data(1_000, 500);
+    wire.ack(20_000, None);
+    for n in 40..400 {
+        wire.data(n * 500, 500);
+        wire.ack(n * 500, None);
+    }
+    assert!(wire.arrived() >= 40_000, "{}", wire.arrived());
+}
+
+#[test]
 fn single_bytes_that_are_acknowledged_are_no_lie() {
     let mut wire = Wire::new();
     // more of them than one segment has, in frames that are filled up
