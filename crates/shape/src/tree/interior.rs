@@ -100,6 +100,19 @@ impl Interior {
     /// A child has something to send.
     #[inline]
     pub(crate) fn wake(&mut self, now: Instant, number: u32, nodes: &mut [Node], dues: &mut [Due]) {
+        self.joins::<false>(now, number, nodes, dues);
+    }
+
+    /// A child is one of those that have something to send: with the present if it lacks anything,
+    /// or, where it has moved, with what it lacked elsewhere.
+    #[inline]
+    fn joins<const HAS_MOVED: bool>(
+        &mut self,
+        now: Instant,
+        number: u32,
+        nodes: &mut [Node],
+        dues: &mut [Due],
+    ) {
         if self.count > 0 {
             self.has_company(now, nodes, dues);
         }
@@ -109,7 +122,7 @@ impl Interior {
         self.active_weight += share.weight;
         self.per_byte = 0;
         if before(share.s, self.v) {
-            share.s = self.v;
+            if HAS_MOVED { self.lacks(share) } else { share.s = self.v }
         } else if self.count > 0 {
             self.comes_back(share);
         }
@@ -117,7 +130,7 @@ impl Interior {
         if share.flags.has(Flags::CLOCKS)
             && let Some(owed) = &mut self.owed
         {
-            owed.wake(now, number, node, &mut dues[number as usize]);
+            owed.joins(now, number, node, &mut dues[number as usize], HAS_MOVED);
         }
         if self.count == 0 {
             self.forgets_the_gone();

@@ -75,32 +75,16 @@ impl Interior {
         nodes: &mut [Node],
         dues: &mut [Due],
     ) {
-        self.has_company(now, nodes, dues);
-        let (node, due) = (&mut nodes[number as usize], &mut dues[number as usize]);
-        let share = &mut node.share;
-        self.active_weight += share.weight;
-        self.per_byte = 0;
-        let bytes = ahead(share, self.v);
-        if bytes < 0 {
-            // time may have gone on while it had to wait for the parent that it had
-            let lacks = bytes.max(-MOST_LACKED);
-            let behind = u64::from(lacks.unsigned_abs()).wrapping_mul(share.per_byte);
-            share.s = self.v.wrapping_sub(behind);
-            self.moves_on_by(lacks);
-        } else {
-            self.comes_back(share);
-        }
-        share.flags.set(Flags::ACTIVE);
-        self.count += 1;
-        if share.flags.has(Flags::CLOCKS)
-            && let Some(owed) = &mut self.owed
-        {
-            owed.is_joined(now, due);
-            owed.adopts(now, number, node, due, true);
-        }
-        if !node.share.flags.has(Flags::LISTED) {
-            self.calendar(node.share.group).note(number, node);
-        }
+        self.joins::<true>(now, number, nodes, dues);
+    }
+
+    /// A child that has moved is behind, but by no more than that: time may have gone on while it
+    /// had to wait for the parent that it had.
+    pub(super) fn lacks(&mut self, share: &mut Share) {
+        let lacks = ahead(share, self.v).max(-MOST_LACKED);
+        let behind = u64::from(lacks.unsigned_abs()).wrapping_mul(share.per_byte);
+        share.s = self.v.wrapping_sub(behind);
+        self.moves_on_by(lacks);
     }
 
     /// A child leaves an order that ends. Who leaves it ahead of time counts in the next one.
@@ -225,7 +209,24 @@ impl Owed {
         self.largest = before.largest;
     }
 
+    /// A child has something to send; where it has moved its clock is as late as it was elsewhere.
+    #[inline]
+    pub(super) fn joins(
+        &mut self,
+        now: Instant,
+        number: u32,
+        node: &mut Node,
+        due: &mut Due,
+        has_moved: bool,
+    ) {
+        if has_moved {
+            self.is_joined(now, due);
+        }
+        self.adopts(now, number, node, due, has_moved);
+    }
+
     /// A child that has something to send has its clock here, if it has one.
+    #[inline]
     fn adopts(&mut self, now: Instant, number: u32, node: &mut Node, due: &mut Due, had: bool) {
         if !had || !node.share.flags.has(Flags::OWED) {
             return self.wake(now, number, node, due);
