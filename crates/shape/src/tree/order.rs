@@ -34,7 +34,7 @@ struct Place {
     waiting: u32,
     /// How many of them came before the connection obeyed, and are to be dropped.
     behind: u32,
-    /// Which of the connections that had this place the last frame is of.
+    /// The latest of the connections that had this place and of which a frame came.
     generation: u32,
 }
 
@@ -86,7 +86,8 @@ impl Order {
             place.leaf = label.leaf;
             return true;
         }
-        let Flow { generation, .. } = label.flow;
+        // a frame that was held may be of the connection before, and come after the next one's
+        let generation = place.newest(label.flow);
         let has_obeyed = place.waiting & RULES == self.rules && place.generation == generation;
         if has_obeyed || place.waiting & PARTED != 0 {
             return false;
@@ -128,7 +129,7 @@ impl Order {
         let Some(place) = self.flows.get_mut(label.flow.index as usize) else { return false };
         place.leaf = label.leaf;
         place.waiting += 1;
-        place.generation = label.flow.generation;
+        place.generation = place.newest(label.flow);
         place.sign()
     }
 
@@ -166,6 +167,13 @@ impl Order {
 }
 
 impl Place {
+    /// The latest connection at this place, be it this one.
+    #[inline]
+    const fn newest(&self, flow: Flow) -> u32 {
+        let is_newer = flow.generation.wrapping_sub(self.generation).cast_signed() > 0;
+        if is_newer { flow.generation } else { self.generation }
+    }
+
     #[inline]
     const fn sign(self) -> bool {
         self.waiting & SIGN != 0
@@ -262,6 +270,25 @@ mod tests {
         order.came(&next(4, 10));
         order.came(&next(4, 11));
         assert!(!order.obeys(&next(5, 11)));
+    }
+
+    #[test]
+    fn a_late_frame_of_the_connection_before_drops_nothing() {
+        let mut order = Order::new(1);
+        let next = |leaf, generation| {
+            let flow = Flow { index: 0, generation };
+            Label { flow, ..label(leaf) }
+        };
+        for _ in 0..10 {
+            order.came(&next(2, 8));
+        }
+        // it joins those that wait, and neither it nor the next one leaves them behind
+        for generation in [7, 8] {
+            assert!(!order.obeys(&next(1, generation)));
+            order.came(&next(order.leaf(&next(1, generation)), generation));
+        }
+        assert!(!order.has_parted());
+        assert!(order.obeys(&next(1, 9)), "a newer one goes where it is told");
     }
 
     #[test]
