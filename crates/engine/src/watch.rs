@@ -17,7 +17,7 @@ use weir_packet::{Fragment, Frame, Headers, Label, Pool, Side, tcp};
 use weir_units::Instant;
 
 pub use trips::{RoundTrip, RoundTrips};
-use trips::{Said, Trips};
+use trips::{SEGMENT, Said, Trips};
 
 /// All connections that are watched, by their place in the flow table.
 #[derive(Debug)]
@@ -103,9 +103,6 @@ const FAR: u32 = 1 << 30;
 const STAMPS: usize = 12;
 /// Zeros behind an acknowledgement over IPv4, in a frame of 60 bytes.
 const FILLED: u32 = 6;
-/// Who acknowledges so much more than has left knows nothing of what arrives: less may be data of a
-/// fragment, or a number that SYN takes.
-const SEGMENT: u16 = 1_500;
 /// A header without more than these.
 const PLAIN: u16 = 32;
 
@@ -382,9 +379,10 @@ impl Seen {
         let has_left = |number: u32| is_known && beyond(number) <= 1;
         let ack = segment.number(8);
         let is_plain = !segment.has(tcp::SYN | tcp::RST);
-        // before it has said anything true weir may have met it in the midst of a loss
+        // before it has said anything true weir may have met it in the midst of a loss; and up to a
+        // segment more may be data of a fragment, or a number that SYN takes
         let may_lie = is_plain && is_known && self.arrived.is_answered;
-        self.arrived.lies |= may_lie && beyond(ack) > i32::from(SEGMENT);
+        self.arrived.lies |= may_lie && beyond(ack) > SEGMENT.cast_signed();
         if !is_plain || !has_left(ack) || self.arrived.lies {
             self.arrived.is_known = false;
             return Uploads::default();
@@ -407,7 +405,8 @@ impl Seen {
     fn leaves(&mut self, end: u32, bytes: u32) -> u32 {
         let arrived = &mut self.arrived;
         let ahead = end.wrapping_sub(arrived.left).cast_signed();
-        if !arrived.has_left || ahead > 0 || ahead.unsigned_abs() > FAR {
+        // a number far behind is of another stretch, but not where no data stand behind it
+        if !arrived.has_left || ahead > 0 || bytes > 0 && ahead.unsigned_abs() > FAR {
             (arrived.has_left, arrived.left) = (true, end);
         }
         arrived.under_way = arrived.under_way.saturating_add(bytes);
@@ -440,7 +439,8 @@ impl Seen {
         }
         if segment.has(tcp::SYN) {
             if !segment.has(tcp::ACK) {
-                self.ways = [Way::UNSEEN; 2];
+                // what was said of a connection before says nothing of this one
+                *self = Seen { shortest_us: self.shortest_us, ..Seen::new(generation) };
             }
             let way = &mut self.ways[side as usize];
             let is_new = way.gap == UNSEEN || way.highest != segment.end();

@@ -197,6 +197,37 @@ fn one_that_weir_meets_in_the_midst_of_a_loss_is_heard_after_a_while() {
 }
 
 #[test]
+fn another_connection_of_the_same_ports_is_heard() {
+    let mut wire = Wire::new();
+    wire.data(1_000, 500);
+    wire.ack(1_000, None);
+    wire.ack(1_500, None);
+    wire.ack(90_000, None);
+    let build = Build::tcp(([10, 0, 0, 1], 4_000).into(), ([192, 0, 2, 1], 80).into());
+    wire.pass(Side::Lan, &build.tcp_flags(tcp::SYN).tcp_seq(9_999));
+    for n in 20..40 {
+        wire.data(n * 500, 500);
+        wire.ack(n * 500, None);
+    }
+    assert!(wire.arrived() >= 9_000, "{}", wire.arrived());
+}
+
+#[test]
+fn an_old_number_without_data_makes_no_liar() {
+    let mut wire = Wire::new();
+    let start = 2_000_000_000;
+    for n in 0..10 {
+        wire.data(start + n * 500, 500);
+        wire.ack(start + n * 500, None);
+    }
+    wire.data(start + 5_000, 1_000);
+    wire.data(start + 6_000, 1_000);
+    wire.data(500_000, 0);
+    wire.ack(start + 7_000, None);
+    assert_eq!(wire.arrived(), 7_000);
+}
+
+#[test]
 fn single_bytes_that_are_acknowledged_are_no_lie() {
     let mut wire = Wire::new();
     // more of them than one segment has, in frames that are filled up

@@ -64,7 +64,7 @@ const AGAIN: Span = Span::from_us(50);
 const PATIENCE: Span = Span::from_secs(2);
 /// Nobody puts off an acknowledgement for so long, and no segment is longer.
 const AT_ONCE: Span = Span::from_ms(20);
-const SEGMENT: u32 = 1_500;
+pub(super) const SEGMENT: u32 = 1_500;
 /// Longer than the shortest by this much, an answer is late.
 const OVERDUE: Span = Span::from_ms(5);
 /// Who answers within so much more than the shortest answers at once.
