@@ -213,6 +213,23 @@ fn another_connection_of_the_same_ports_is_heard() {
 }
 
 #[test]
+fn a_reset_is_no_lie() {
+    let mut wire = Wire::new();
+    wire.data(500, 500);
+    wire.ack(500, None);
+    wire.data(1_000, 500);
+    wire.ack(1_500, None);
+    let build = Build::tcp(([192, 0, 2, 1], 80).into(), ([10, 0, 0, 1], 4_000).into());
+    let build = build.tcp_flags(tcp::RST | tcp::ACK).tcp_seq(0xdead_beef);
+    wire.pass(Side::Wan, &build.tcp_ack(900_000));
+    for n in 3..20 {
+        wire.data(n * 500, 500);
+        wire.ack(n * 500, None);
+    }
+    assert!(wire.arrived() >= 7_000, "{}", wire.arrived());
+}
+
+#[test]
 fn an_old_number_without_data_makes_no_liar() {
     let mut wire = Wire::new();
     let start = 2_000_000_000;
