@@ -197,12 +197,8 @@ fn beside_a_liar(rate: u64, late: u64, has_own_servers: bool) -> ([u64; 2], u64)
         server
     });
     for n in 0..6 {
-        upload(
-            &mut world,
-            lan,
-            servers[if has_own_servers { usize::from(n / 2) } else { 3 }],
-            n / 2,
-        );
+        let server = if has_own_servers { n / 2 } else { 3 };
+        upload(&mut world, lan, servers[usize::from(server)], n / 2);
     }
     let late = Span::from_ms(late);
     let source = Source::Forged { rate: mbit(rate), bytes: 1_514, late };
