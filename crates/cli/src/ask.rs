@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use weir_control::{Apply, Request, Status, Stopped};
 use weir_policy::Reading;
 use weir_units::{Span, limits};
 
 use crate::files;
 use crate::out::{Out, problem, say};
-use crate::run::protocol::{Apply, Request};
 use line::Line;
 
 /// Which link is asked.
@@ -127,31 +128,37 @@ pub(crate) fn run(ask: &Ask) -> ExitCode {
 }
 
 /// Asks once and prints the answer in words.
-fn simple(
+fn simple<T: DeserializeOwned>(
     whom: &Whom,
     request: &Request,
-    words: impl Fn(&Value) -> Vec<String>,
+    words: impl Fn(&T) -> Vec<String>,
 ) -> Result<ExitCode, ExitCode> {
     let answer = Line::open(whom)?.ask(request)?;
     Ok(print(&words(&answer)))
 }
 
 /// The same, or as it came.
-fn shown(
+fn shown<T: DeserializeOwned>(
     show: &Show,
     request: &Request,
-    words: impl Fn(&Value) -> Vec<String>,
+    words: impl Fn(&T) -> Vec<String>,
 ) -> Result<ExitCode, ExitCode> {
-    let answer = Line::open(&show.whom)?.ask(request)?;
-    Ok(if show.json { print(&[format!("{answer:#}")]) } else { print(&words(&answer)) })
+    let mut line = Line::open(&show.whom)?;
+    if show.json {
+        let answer: Value = line.ask(request)?;
+        return Ok(print(&[format!("{answer:#}")]));
+    }
+    Ok(print(&words(&line.ask(request)?)))
 }
 
 /// `weir status`: 1 while something is wrong, so that a script sees it too.
 fn status(show: &Show) -> Result<ExitCode, ExitCode> {
-    let answer = Line::open(&show.whom)?.ask(&Request::Status)?;
-    let text = |json: bool| if json { vec![format!("{answer:#}")] } else { status::lines(&answer) };
-    let code = print(&text(show.json));
-    let is_sound = list(&answer, "/trouble").is_empty() || code != ExitCode::SUCCESS;
+    let answer: Value = Line::open(&show.whom)?.ask(&Request::Status)?;
+    let whole = format!("{answer:#}");
+    let status: Status = serde_json::from_value(answer)
+        .map_err(|why| problem(&format!("the answer cannot be read: {why}")))?;
+    let code = print(&if show.json { vec![whole] } else { status::lines(&status) });
+    let is_sound = status.trouble.is_empty() || code != ExitCode::SUCCESS;
     Ok(if is_sound { code } else { ExitCode::from(1) })
 }
 
@@ -164,11 +171,11 @@ fn print(lines: &[String]) -> ExitCode {
 /// `weir stop`: done when nothing is left of the link, so that another can be started at once.
 fn stop(whom: &Whom) -> Result<ExitCode, ExitCode> {
     let mut line = Line::open(whom)?;
-    let status = line.ask(&Request::Status)?;
-    let answer = line.ask(&Request::Stop)?;
+    let status: Status = line.ask(&Request::Status)?;
+    let answer: Stopped = line.ask(&Request::Stop)?;
     // with guard and helper gone nobody lets the bridge carry; the daemon has said what to run
-    let troubles = status["trouble"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let cuts: Vec<&str> = troubles.filter(|trouble| trouble.contains(" cut")).collect();
+    let cuts: Vec<&String> =
+        status.trouble.iter().filter(|trouble| trouble.contains(" cut")).collect();
     for _ in 0..200 {
         // the socket goes away last; one that nobody takes away has nobody behind it
         if std::os::unix::net::UnixStream::connect(line.path()).is_err() {
@@ -186,8 +193,11 @@ fn stop(whom: &Whom) -> Result<ExitCode, ExitCode> {
 fn apply(args: &ApplyArgs) -> Result<ExitCode, ExitCode> {
     let (request, reading) = brought(args)?;
     let links: Vec<&str> = reading.plans.iter().map(|plan| plan.name.as_str()).collect();
-    let answer = Line::open_for(&args.whom, &links)?.ask(&request)?;
-    let code = print(&change::applied(&answer, args.dry_run));
+    let mut line = Line::open_for(&args.whom, &links)?;
+    let code = print(&match args.dry_run {
+        true => change::compared(&line.ask(&request)?),
+        false => change::applied(&line.ask(&request)?),
+    });
     // rows that were skipped are a fault, though the others are in effect
     Ok(if reading.is_at_fault() && code == ExitCode::SUCCESS { ExitCode::from(1) } else { code })
 }
@@ -238,37 +248,7 @@ fn refused_rows(skipped: usize) -> String {
     format!("{skipped} {rows} skipped: correct them, or add --allow-skipped to apply the others")
 }
 
-/// A word of an answer as text; empty where it is not.
-fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or("")
-}
-
-/// A number of an answer; zero where it is not.
-fn number(value: &Value, pointer: &str) -> u64 {
-    value.pointer(pointer).and_then(Value::as_u64).unwrap_or(0)
-}
-
-/// A list of an answer.
-fn list<'v>(value: &'v Value, pointer: &str) -> &'v [Value] {
-    value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
 /// Where the sockets of all links are.
 fn folder() -> &'static Path {
     Path::new(crate::run::socket::FOLDER)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_that_are_not_there_are_nothing() {
-        let value = serde_json::json!({ "a": { "b": "c" }, "n": [1] });
-        assert_eq!(
-            (text(&value, "/a/b"), text(&value, "/a"), number(&value, "/a/b")),
-            ("c", "", 0)
-        );
-        assert_eq!((list(&value, "/n").len(), list(&value, "/a").len()), (1, 0));
-    }
 }

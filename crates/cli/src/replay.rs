@@ -8,8 +8,9 @@ use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
-use weir_engine::{Asker, Count, Counters, Report, Row};
+use serde::Serialize;
+use weir_control::{self as control, Named};
+use weir_engine::{Counters, Report, Row};
 use weir_io::Capture;
 use weir_lab::{Grid, grouped};
 use weir_packet::{Reason, Side};
@@ -17,6 +18,7 @@ use weir_policy::Plan;
 use weir_units::{Instant, Prefix, Rate, Span};
 
 use crate::out::{Out, problem, say};
+use crate::run::answers;
 use crate::{explain, files};
 
 pub(crate) use player::{Player, Run};
@@ -84,7 +86,8 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 fn print(args: &Args, name: &str, plan: &Plan, run: &Run, report: &Report) -> ExitCode {
     let mut out = Out::new();
     if let Some(file) = &args.json {
-        let text = format!("{:#}\n", to_json(name, args, plan, run, report));
+        let told = Told::of(name, args, plan, run, report);
+        let text = serde_json::to_string_pretty(&told).unwrap_or_default() + "\n";
         if file.as_os_str() == "-" {
             out.text(&text);
             return out.end();
@@ -238,45 +241,92 @@ fn seconds(time: Span) -> String {
     format!("{}.{:03} s", ms / 1_000, ms % 1_000)
 }
 
-fn to_json(name: &str, args: &Args, plan: &Plan, run: &Run, report: &Report) -> Value {
-    let count = |c: Count| json!({ "frames": c.frames, "bytes": c.bytes });
-    let direction = |c: &Counters| {
-        let dropped: serde_json::Map<String, Value> = Reason::all()
-            .map(|reason| (reason.name().to_owned(), count(c.dropped[reason.index()])))
-            .collect();
-        json!({
-            "received": count(c.received),
-            "sent": count(c.sent),
-            "held": count(c.held),
-            "delay_ns_mean": c.delay.mean(c.sent.frames).ns(),
-            "delay_ns_max": c.delay.max_ns,
-            "dropped": dropped,
-        })
-    };
-    let asker = |asker: &Asker| json!({ "class": asker.class, "who": asker.who });
-    let class = |row: &Row| {
-        json!({
-            "class": row.path,
-            "leaf": row.is_leaf,
-            "down": direction(row.from(Side::Wan)),
-            "up": direction(row.from(Side::Lan)),
-        })
-    };
-    json!({
-        "capture": name,
-        "policy": args.policy.display().to_string(),
-        "link": plan.name,
-        "seed": args.seed,
-        "frames": run.frames,
-        "cut_frames": run.cut,
-        "oversize_frames": run.oversize,
-        "backward_records": run.backwards,
-        "foreign_records": run.foreign,
-        "guessed_sides": run.guessed,
-        "duration_ns": run.last.ns(),
-        "last_frame_left_ns": run.end.ns(),
-        "trouble": run.trouble,
-        "classes": report.rows.iter().map(class).collect::<Vec<_>>(),
-        "askers": report.askers.iter().map(asker).collect::<Vec<_>>(),
-    })
+/// The result for programs.
+#[derive(Serialize)]
+struct Told<'t> {
+    capture: &'t str,
+    policy: String,
+    link: &'t str,
+    seed: u64,
+    frames: u64,
+    cut_frames: u64,
+    oversize_frames: u64,
+    backward_records: u64,
+    foreign_records: u64,
+    guessed_sides: u64,
+    duration_ns: u64,
+    last_frame_left_ns: u64,
+    trouble: &'t Option<String>,
+    classes: Vec<Class<'t>>,
+    askers: Vec<control::Asker>,
+}
+
+#[derive(Serialize)]
+struct Class<'t> {
+    class: &'t str,
+    leaf: bool,
+    down: Way,
+    up: Way,
+}
+
+#[derive(Serialize)]
+struct Way {
+    received: control::Count,
+    sent: control::Count,
+    held: control::Count,
+    delay_ns_mean: u64,
+    delay_ns_max: u64,
+    dropped: Named<control::Count>,
+}
+
+impl Way {
+    fn of(counters: &Counters) -> Way {
+        let told = answers::counters(counters);
+        let dropped = |reason: Reason| {
+            let name = reason.name();
+            (name, told.dropped.get(name).copied().unwrap_or_default())
+        };
+        Way {
+            received: told.received,
+            sent: told.sent,
+            held: told.backlog,
+            delay_ns_mean: told.delay_ns_mean(),
+            delay_ns_max: told.delay_ns_max,
+            dropped: Reason::all().map(dropped).collect(),
+        }
+    }
+}
+
+impl<'t> Told<'t> {
+    fn of(
+        name: &'t str,
+        args: &Args,
+        plan: &'t Plan,
+        run: &'t Run,
+        report: &'t Report,
+    ) -> Told<'t> {
+        let class = |row: &'t Row| Class {
+            class: &row.path,
+            leaf: row.is_leaf,
+            down: Way::of(row.from(Side::Wan)),
+            up: Way::of(row.from(Side::Lan)),
+        };
+        Told {
+            capture: name,
+            policy: args.policy.display().to_string(),
+            link: &plan.name,
+            seed: args.seed,
+            frames: run.frames,
+            cut_frames: run.cut,
+            oversize_frames: run.oversize,
+            backward_records: run.backwards,
+            foreign_records: run.foreign,
+            guessed_sides: run.guessed,
+            duration_ns: run.last.ns(),
+            last_frame_left_ns: run.end.ns(),
+            trouble: &run.trouble,
+            classes: report.rows.iter().map(class).collect(),
+            askers: report.askers.iter().map(answers::asker).collect(),
+        }
+    }
 }

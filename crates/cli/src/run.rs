@@ -5,7 +5,7 @@
 //! is control's end of it, `control.rs` changes it for the operator, `serve.rs` does that for many
 //! at once: from `board.rs` they are told what is known, at `desk.rs` policies are read.
 
-mod answers;
+pub(crate) mod answers;
 mod begin;
 mod board;
 mod bypass;
@@ -23,12 +23,9 @@ mod keep;
 mod link;
 mod lookout;
 mod mail;
-mod metrics;
 mod places;
 mod ports;
-pub(crate) mod protocol;
 mod pulse;
-mod refused;
 pub(crate) mod remove;
 mod reopen;
 mod revision;

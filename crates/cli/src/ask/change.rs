@@ -1,124 +1,119 @@
 //! What a change of policy, a confirmation or the history come to, in words.
 
-use serde_json::Value;
+use weir_control::{
+    Applied, Compared, Confirmed, Fate, History, Mode, Moved, Observed, Stopped, Subscribers,
+};
 use weir_lab::Grid;
 
-use super::{list, number, text};
 use crate::run::date;
 
 /// What `weir apply` says.
-pub(super) fn applied(answer: &Value, dry: bool) -> Vec<String> {
-    let mut lines = changes(answer);
-    if lines.is_empty() {
-        lines.push("no difference in meaning".to_owned());
-    }
-    let now = number(answer, "/revision/number");
-    if dry {
-        lines.push("nothing was changed: this was a dry run".to_owned());
-    } else if answer["new"] == false {
-        lines.push(format!("revision {now} is in effect already"));
-    } else if answer["confirm"].is_object() {
-        let (left, back) =
-            (number(answer, "/confirm/left_s"), number(answer, "/confirm/goes_back_to"));
-        lines.push(format!(
-            "revision {now} is in effect; revision {back} comes back in {left} s unless you type: \
-             weir confirm"
-        ));
-    } else {
-        lines.push(format!("revision {now} is in effect; `weir rollback` undoes it"));
-    }
-    let (skipped, held) =
-        (number(answer, "/subscribers/skipped"), number(answer, "/subscribers/held"));
-    if skipped > 0 {
-        let others = match skipped.saturating_sub(held) {
-            0 => String::new(),
-            others => format!("; {others} have none and share the ceiling of (rest)"),
-        };
-        lines.push(format!(
-            "{skipped} subscribers were skipped: {held} keep their last good row{others}"
-        ));
-    }
-    lines.extend(trouble(answer));
+pub(super) fn applied(answer: &Applied) -> Vec<String> {
+    let mut lines = changes(&answer.changes);
+    let now = answer.revision.number;
+    lines.push(match answer.confirm {
+        _ if !answer.new => format!("revision {now} is in effect already"),
+        Some(confirm) => format!(
+            "revision {now} is in effect; revision {} comes back in {} s unless you type: \
+             weir confirm",
+            confirm.goes_back_to, confirm.left_s
+        ),
+        None => format!("revision {now} is in effect; `weir rollback` undoes it"),
+    });
+    lines.extend(skipped(answer.subscribers));
+    lines.extend(trouble(answer.history_trouble.as_deref()));
+    lines
+}
+
+/// What `weir apply --dry-run` says.
+pub(super) fn compared(answer: &Compared) -> Vec<String> {
+    let mut lines = changes(&answer.changes);
+    lines.push("nothing was changed: this was a dry run".to_owned());
+    lines.extend(skipped(answer.subscribers));
     lines
 }
 
 /// What `weir confirm` says.
-pub(super) fn confirmed(answer: &Value) -> Vec<String> {
-    vec![format!("revision {} is confirmed", number(answer, "/revision/number"))]
+pub(super) fn confirmed(answer: &Confirmed) -> Vec<String> {
+    vec![format!("revision {} is confirmed", answer.revision.number)]
 }
 
 /// What `weir rollback` says.
-pub(super) fn went_back(answer: &Value) -> Vec<String> {
-    let mut lines = changes(answer);
-    let comment = text(answer, "/revision/comment");
+pub(super) fn went_back(answer: &Moved) -> Vec<String> {
+    let mut lines = answer.changes.clone();
+    let comment = &answer.revision.comment;
     let comment = if comment.is_empty() { String::new() } else { format!(" ({comment})") };
-    lines.push(format!("revision {} is in effect{comment}", number(answer, "/revision/number")));
-    lines.extend(trouble(answer));
+    lines.push(format!("revision {} is in effect{comment}", answer.revision.number));
+    lines.extend(trouble(answer.history_trouble.as_deref()));
     lines
 }
 
 /// What `weir observe` and `weir shape` say.
-pub(super) fn mode(answer: &Value) -> Vec<String> {
-    vec![match text(answer, "/mode") {
-        "observe" => "the link only observes; `weir shape` shapes again".to_owned(),
-        _ => "the link shapes".to_owned(),
+pub(super) fn mode(answer: &Observed) -> Vec<String> {
+    vec![match answer.mode {
+        Mode::Observe => "the link only observes; `weir shape` shapes again".to_owned(),
+        Mode::Shape => "the link shapes".to_owned(),
     }]
 }
 
 /// What `weir stop` says.
-pub(super) fn stopped(answer: &Value) -> Vec<String> {
-    vec![format!("link {} has stopped", text(answer, "/link"))]
+pub(super) fn stopped(answer: &Stopped) -> Vec<String> {
+    vec![format!("link {} has stopped", answer.link)]
 }
 
 /// What `weir history` says, the newest first.
-pub(super) fn history(answer: &Value) -> Vec<String> {
-    let (current, confirmed) = (number(answer, "/current"), number(answer, "/confirmed"));
+pub(super) fn history(answer: &History) -> Vec<String> {
     let mut table = Grid::new(6, &["revision", "when", "who", "how", "what became of it", "why"]);
-    for revision in list(answer, "/revisions").iter().rev() {
-        let its = number(revision, "/number");
-        let fate = match text(revision, "/fate") {
-            "waiting" if its != current => "never confirmed",
-            "waiting" => "waits for `weir confirm`",
-            "undone" => "never confirmed",
-            _ if its == current => "in effect",
-            _ if its == confirmed => "comes back unless confirmed",
-            _ => "",
+    for revision in answer.revisions.iter().rev() {
+        let is_current = revision.number == answer.current;
+        let fate = match revision.fate {
+            Fate::Waiting if is_current => "waits for `weir confirm`",
+            Fate::Waiting | Fate::Undone => "never confirmed",
+            Fate::Confirmed if is_current => "in effect",
+            Fate::Confirmed if revision.number == answer.confirmed => "comes back unless confirmed",
+            Fate::Confirmed => "",
         };
-        let first = list(revision, "/changes").first().and_then(Value::as_str);
-        let comment = text(revision, "/comment");
-        let why = if comment.is_empty() { first.unwrap_or("") } else { comment };
+        let first = revision.changes.first().map_or("", String::as_str);
+        let why = if revision.comment.is_empty() { first } else { &revision.comment };
         table.rows.push(vec![
-            its.to_string(),
-            date(number(revision, "/time")),
-            text(revision, "/author").to_owned(),
-            text(revision, "/how").to_owned(),
+            revision.number.to_string(),
+            date(revision.time),
+            revision.author.clone(),
+            revision.how.word().to_owned(),
             fate.to_owned(),
             why.to_owned(),
         ]);
     }
     let mut lines = table.lines();
-    let damaged = list(answer, "/damaged").iter().filter_map(Value::as_str);
-    lines.extend(damaged.map(|what| format!("not used: {what}")));
-    let trouble = text(answer, "/trouble");
-    lines.extend((!trouble.is_empty()).then(|| format!("history could not be written: {trouble}")));
+    lines.extend(answer.damaged.iter().map(|what| format!("not used: {what}")));
+    let trouble = answer.trouble.iter();
+    lines.extend(trouble.map(|why| format!("history could not be written: {why}")));
     lines
 }
 
-fn changes(answer: &Value) -> Vec<String> {
-    list(answer, "/changes").iter().filter_map(Value::as_str).map(str::to_owned).collect()
+fn changes(changes: &[String]) -> Vec<String> {
+    if changes.is_empty() { vec!["no difference in meaning".to_owned()] } else { changes.to_vec() }
 }
 
-fn trouble(answer: &Value) -> Option<String> {
-    let why = text(answer, "/history_trouble");
-    (!why.is_empty()).then(|| {
+/// Subscribers that are not in effect.
+fn skipped(Subscribers { skipped, held }: Subscribers) -> Option<String> {
+    let others = match skipped.saturating_sub(held) {
+        0 => String::new(),
+        others => format!("; {others} have none and share the ceiling of (rest)"),
+    };
+    (skipped > 0).then(|| {
+        format!("{skipped} subscribers were skipped: {held} keep their last good row{others}")
+    })
+}
+
+fn trouble(why: Option<&str>) -> Option<String> {
+    why.map(|why| {
         format!("history could not be written, a restart comes up with what it has: {why}")
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -127,11 +122,9 @@ mod tests {
             (3, "3 keep their last good row"),
             (1, "1 keep their last good row; 2 have none and share the ceiling of (rest)"),
         ] {
-            let answer = json!({
-                "revision": { "number": 7 }, "new": true, "changes": [],
-                "subscribers": { "skipped": 3, "held": held },
-            });
-            let said = applied(&answer, false);
+            let subscribers = Subscribers { skipped: 3, held };
+            let answer = Applied { new: true, subscribers, ..Applied::default() };
+            let said = applied(&answer);
             assert_eq!(said.last().unwrap(), &format!("3 subscribers were skipped: {end}"));
         }
     }

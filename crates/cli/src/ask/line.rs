@@ -1,25 +1,21 @@
 //! The line to a running link: found by name, or the only one there is.
 
-use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
-use serde_json::Value;
+use serde::de::DeserializeOwned;
+use weir_control::{Client, Failure, Fault, Refused, Request};
 use weir_units::limits;
 
-use super::{Whom, folder, text};
+use super::{Whom, folder};
 use crate::files;
 use crate::out::{problem, say};
-use crate::run::protocol::Request;
 use crate::run::socket::path_of;
 
 /// A connection to a link.
-pub(super) struct Line {
-    stream: BufReader<UnixStream>,
-    path: PathBuf,
-}
+pub(super) struct Line(Client);
 
 impl Line {
     /// Connects, or says why that cannot be.
@@ -34,7 +30,7 @@ impl Line {
             (None, Some(link)) => path_of(folder(), link),
             (None, None) => only(folder(), links).map_err(|why| problem(&why))?,
         };
-        let stream = UnixStream::connect(&path).map_err(|error| {
+        let client = Client::open(&path).map_err(|error| {
             let name = path.display();
             problem(&match error.kind() {
                 ErrorKind::ConnectionRefused => format!("the weir of {name} has ended; {START}"),
@@ -45,75 +41,49 @@ impl Line {
                 _ => format!("{name}: {}", files::why(&error)),
             })
         })?;
-        // it waits as long as a silent packet thread may take, several times over
-        let patience = Some(Duration::from_secs(limits::CONTROL_SILENCE_SECS));
-        let _ = stream.set_read_timeout(patience);
-        let _ = stream.set_write_timeout(patience);
-        Ok(Line { stream: BufReader::new(stream), path })
+        Ok(Line(client))
     }
 
     /// Where the link is asked.
     pub(super) fn path(&self) -> &Path {
-        &self.path
+        self.0.path()
     }
 
     /// Asks, and gives the answer if it is one. What is wrong has been said otherwise.
-    pub(super) fn ask(&mut self, request: &Request) -> Result<Value, ExitCode> {
-        let line = request.line();
-        if line.len() > limits::CONTROL_LINE_BYTES {
-            return Err(problem(&format!(
-                "the policy and its table are more than the {} MiB that a request may have: write \
-                 them to the file that weir was started with, and send it SIGHUP",
-                limits::CONTROL_LINE_BYTES >> 20
-            )));
-        }
-        if !matches!(request, Request::Apply(_) | Request::Rollback { .. }) {
-            let _ = self.stream.get_ref().set_read_timeout(Some(PATIENCE));
-        }
-        let came = self.exchange(&line).map_err(|why| {
-            problem(&match why.kind() {
-                ErrorKind::WouldBlock | ErrorKind::TimedOut => format!(
-                    "{}: weir does not answer: it hangs, or its machine has no time for it; the \
-                     kernel's bridge carries the traffic if there is one, and a new start cures it",
-                    self.path.display()
-                ),
-                _ => format!("{}: {}", self.path.display(), files::why(&why)),
-            })
-        })?;
-        let name = self.path.display();
-        let answer: Value = serde_json::from_slice(&came)
-            .map_err(|_| problem(&format!("{name}: the answer cannot be read")))?;
-        if answer["ok"] == true { Ok(answer) } else { Err(refused(&answer)) }
-    }
-
-    fn exchange(&mut self, line: &str) -> std::io::Result<Vec<u8>> {
-        let written = self.stream.get_mut().write_all(line.as_bytes());
-        let mut came = Vec::new();
-        let most = limits::CONTROL_ANSWER_BYTES as u64;
-        let read = (&mut self.stream).take(most).read_until(b'\n', &mut came);
-        match (written, read) {
-            // one that is refused has its answer before it has asked
-            (_, Ok(len)) if len > 0 => Ok(came),
-            (Err(error), _) | (_, Err(error)) => Err(error),
-            (Ok(()), Ok(_)) => Err(std::io::Error::other("it ended without an answer")),
-        }
+    pub(super) fn ask<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, ExitCode> {
+        self.0.ask(request).map_err(|failure| failed(self.path(), failure))
     }
 }
 
-/// How long a link may take to answer what takes it no time.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Says why there is no answer.
+fn failed(path: &Path, failure: Failure) -> ExitCode {
+    let name = path.display();
+    problem(&match failure {
+        Failure::TooLong => format!(
+            "the policy and its table are more than the {} MiB that a request may have: write \
+             them to the file that weir was started with, and send it SIGHUP",
+            limits::CONTROL_LINE_BYTES >> 20
+        ),
+        Failure::Silent => format!(
+            "{name}: weir does not answer: it hangs, or its machine has no time for it; the \
+             kernel's bridge carries the traffic if there is one, and a new start cures it"
+        ),
+        Failure::Broken(why) => format!("{name}: {}", files::why(&why)),
+        Failure::Unreadable => format!("{name}: the answer cannot be read"),
+        Failure::Refused(refused) => return refused_by(&refused),
+    })
+}
 
 const START: &str = "start one with `weir run -c POLICY`";
 
 /// Says what a link answered that did not do what it was asked.
-fn refused(answer: &Value) -> ExitCode {
-    let (problems, cure) = (text(answer, "/error/text"), text(answer, "/error/cure"));
-    if !problems.is_empty() {
-        say(problems.trim_end());
+fn refused_by(refused: &Refused) -> ExitCode {
+    if !refused.text.is_empty() {
+        say(refused.text.trim_end());
     }
-    let colon = if cure.is_empty() { "" } else { ": " };
-    let code = problem(&format!("{}{colon}{cure}", text(answer, "/error/what")));
-    if text(answer, "/error/fault") == "content" { ExitCode::from(1) } else { code }
+    let colon = if refused.cure.is_empty() { "" } else { ": " };
+    let code = problem(&format!("{}{colon}{}", refused.what, refused.cure));
+    if refused.fault == Fault::Content { ExitCode::from(1) } else { code }
 }
 
 /// The only socket there is, among those of `links` if one of them is there.

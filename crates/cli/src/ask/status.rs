@@ -1,123 +1,112 @@
 //! How a running link is, in words.
 
-use serde_json::Value;
+use weir_control::{Mode, Packets, Port, Status};
 use weir_lab::grouped;
 use weir_units::{Rate, Span};
 
-use super::{list, number, text};
 use crate::run::date;
 
 /// What `weir status` says.
-pub(super) fn lines(answer: &Value) -> Vec<String> {
-    let mut lines = vec![head(answer)];
-    if answer["confirm"].is_object() {
-        lines.push(format!(
+pub(super) fn lines(status: &Status) -> Vec<String> {
+    let mut lines = vec![head(status)];
+    lines.extend(status.confirm.map(|confirm| {
+        format!(
             "  revision {} comes back in {} s unless you type: weir confirm",
-            number(answer, "/confirm/goes_back_to"),
-            number(answer, "/confirm/left_s")
-        ));
-    }
-    for (side, toward) in [("lan", "LAN"), ("wan", "WAN")] {
-        lines.push(port(&answer["ports"][side], toward));
-    }
-    lines.push(packets(&answer["packets"]));
-    lines.push(match answer["bypass"].as_str() {
+            confirm.goes_back_to, confirm.left_s
+        )
+    }));
+    lines.push(port(&status.ports.lan, "LAN"));
+    lines.push(port(&status.ports.wan, "WAN"));
+    lines.push(packets(&status.packets.unwrap_or_default()));
+    lines.push(match &status.bypass {
         Some(bridge) => format!("when weir is away, the bridge {bridge} carries the traffic"),
         None => "when weir is away, nothing carries the traffic".to_owned(),
     });
-    lines.extend(ways(answer));
-    lines.push(format!("{} connections are known", grouped(number(answer, "/flows"))));
-    lines.push(format!(
-        "{} revisions are kept in {}",
-        number(answer, "/history/kept"),
-        text(answer, "/history/folder")
-    ));
+    lines.extend(ways(status));
+    lines.push(format!("{} connections are known", grouped(status.flows.unwrap_or(0))));
+    lines.push(format!("{} revisions are kept in {}", status.history.kept, status.history.folder));
     lines.push(format!(
         "up for {}; weir {}, started with {}",
-        long(number(answer, "/uptime_s")),
-        text(answer, "/version"),
-        text(answer, "/file")
+        long(status.uptime_s),
+        status.version,
+        status.file
     ));
-    let trouble = list(answer, "/trouble").iter().filter_map(Value::as_str);
-    lines.extend(trouble.map(|what| format!("trouble: {what}")));
+    lines.extend(status.trouble.iter().map(|what| format!("trouble: {what}")));
     lines
 }
 
 /// What was found out about the line and the ways beyond it.
-fn ways(answer: &Value) -> Vec<String> {
+fn ways(status: &Status) -> Vec<String> {
     let mut lines = Vec::new();
-    for (found, side) in [("found_down", "LAN"), ("found_up", "WAN")] {
-        if let Some(found) = answer[found].as_u64() {
+    for (found, side) in [(status.found_down, "LAN"), (status.found_up, "WAN")] {
+        lines.extend(found.map(|found| {
             let found = Rate::from_bps(found);
-            lines.push(format!(
-                "towards the {side} weir shapes to {found} now, and follows the line"
-            ));
-        }
+            format!("towards the {side} weir shapes to {found} now, and follows the line")
+        }));
     }
-    let mean = |side: &str| answer.pointer(&format!("/round_trips/{side}/mean_us"))?.as_u64();
-    for (side, name) in [("lan", "LAN"), ("wan", "WAN")] {
-        if let Some(mean) = mean(side) {
-            lines.push(format!("TCP to the {name} and back takes {}", Span::from_us(mean)));
-        }
+    for (trip, name) in [(status.round_trips.lan, "LAN"), (status.round_trips.wan, "WAN")] {
+        lines.extend(trip.map(|trip| {
+            format!("TCP to the {name} and back takes {}", Span::from_us(trip.mean_us))
+        }));
     }
     lines
 }
 
-fn head(answer: &Value) -> String {
-    let mode = match text(answer, "/mode") {
-        "observe" => "only observes",
-        _ => "shapes",
+fn head(status: &Status) -> String {
+    let mode = match status.mode {
+        Mode::Observe => "only observes",
+        Mode::Shape => "shapes",
     };
-    let comment = text(answer, "/revision/comment");
-    let comment = if comment.is_empty() { String::new() } else { format!(": {comment}") };
+    let revision = &status.revision;
+    let comment = match &*revision.comment {
+        "" => String::new(),
+        comment => format!(": {comment}"),
+    };
     format!(
         "link {} {mode}; revision {} by {} of {}{comment}",
-        text(answer, "/link"),
-        number(answer, "/revision/number"),
-        text(answer, "/revision/author"),
-        date(number(answer, "/revision/time")),
+        status.link,
+        revision.number,
+        revision.author,
+        date(revision.time),
     )
 }
 
 /// `LAN eth1: up; 12 frames came, 11 left`, and what was lost there.
-fn port(port: &Value, toward: &str) -> String {
-    let mut line = format!("{toward} {}: {}", text(port, "/interface"), text(port, "/state"));
-    if port["counters"].is_object() {
-        let count = |word: &str| grouped(number(&port["counters"], &format!("/{word}")));
-        line +=
-            &format!("; {} frames came, {} left", count("received_frames"), count("sent_frames"));
-        for (word, lost) in [
-            ("dropped_by_kernel", "dropped by the kernel"),
-            ("no_buffer", "dropped for want of a buffer"),
-            ("too_long", "too long"),
-            ("not_sent", "not sent"),
+fn port(port: &Port, toward: &str) -> String {
+    let mut line = format!("{toward} {}: {}", port.interface, port.state);
+    if let Some(counters) = port.counters {
+        let (came, left) = (grouped(counters.received_frames), grouped(counters.sent_frames));
+        line += &format!("; {came} frames came, {left} left");
+        for (count, lost) in [
+            (counters.dropped_by_kernel, "dropped by the kernel"),
+            (counters.no_buffer, "dropped for want of a buffer"),
+            (counters.too_long, "too long"),
+            (counters.not_sent, "not sent"),
         ] {
-            if count(word) != "0" {
-                line += &format!(", {} {lost}", count(word));
+            if count > 0 {
+                line += &format!(", {} {lost}", grouped(count));
             }
         }
     }
     line
 }
 
-fn packets(packets: &Value) -> String {
-    let without = number(packets, "/without_port");
-    let without = if without == 0 {
-        String::new()
-    } else {
-        format!(", {} frames had no port to go to", grouped(without))
+fn packets(packets: &Packets) -> String {
+    let without = match packets.without_port {
+        0 => String::new(),
+        frames => format!(", {} frames had no port to go to", grouped(frames)),
     };
-    if packets["alive"] != true {
+    if !packets.alive {
         return format!("the packet thread has ended{without}");
     }
     format!(
         "the packet thread turns, last {} ms ago; {} late, the longest by {}{without}",
-        number(packets, "/last_turn_ms"),
-        match number(packets, "/gaps") {
+        packets.last_turn_ms,
+        match packets.gaps {
             1 => "1 turn".to_owned(),
             gaps => format!("{} turns", grouped(gaps)),
         },
-        Span::from_us(number(packets, "/longest_gap_us"))
+        Span::from_us(packets.longest_gap_us)
     )
 }
 
@@ -167,7 +156,7 @@ mod tests {
             "trouble": ["history could not be written: /x: it is full"],
         });
         assert_eq!(
-            lines(&answer),
+            lines(&serde_json::from_value(answer).unwrap()),
             [
                 "link l only observes; revision 7 by anna of 1970-01-01 00:00:00 UTC: why",
                 "  revision 6 comes back in 42 s unless you type: weir confirm",

@@ -5,16 +5,15 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use weir_control::{Count, Direction, Kind, Mode, Request, Row, Tree};
 use weir_lab::{Grid, grouped};
 use weir_packet::Reason;
 use weir_units::{Bytes, Rate, Span};
 
+use super::TreeArgs;
 use super::line::Line;
-use super::{TreeArgs, list, number, text};
 use crate::out::Out;
 use crate::replay;
-use crate::run::protocol::Request;
 
 /// Columns of a terminal that are used.
 const WIDTH: usize = 100;
@@ -22,17 +21,17 @@ const WIDTH: usize = 100;
 pub(super) fn run(args: &TreeArgs) -> Result<ExitCode, ExitCode> {
     let mut line = Line::open(&args.whom)?;
     let request = Request::Tree { all: args.all };
-    let mut before = line.ask(&request)?;
+    let mut before: Tree = line.ask(&request)?;
     let clears = args.watch && !args.json && std::io::stdout().is_terminal();
     let mut out = Out::new();
     loop {
         #[expect(clippy::disallowed_methods, reason = "a rate is what happens in a second")]
         std::thread::sleep(Duration::from_secs(1));
-        let mut after = line.ask(&request)?;
+        let mut after: Tree = line.ask(&request)?;
         with_rates(&before, &mut after);
         match (args.json, args.watch) {
-            (true, true) => out.line(&after.to_string()),
-            (true, false) => out.line(&format!("{after:#}")),
+            (true, true) => out.line(weir_control::line(&Ok(&after)).trim_end()),
+            (true, false) => out.line(&weir_control::pretty(&after)),
             _ => {
                 out.text(if clears { "\x1b[H\x1b[2J" } else { "" });
                 lines(&after).iter().for_each(|line| out.line(line));
@@ -47,104 +46,80 @@ pub(super) fn run(args: &TreeArgs) -> Result<ExitCode, ExitCode> {
 }
 
 /// Adds to each class, as `now`, what it got and lost per second between two answers.
-fn with_rates(before: &Value, after: &mut Value) {
-    let span = number(after, "/time_ns").saturating_sub(number(before, "/time_ns"));
-    let known: BTreeMap<&str, &Value> =
-        list(before, "/rows").iter().map(|row| (text(row, "/class"), row)).collect();
-    let rows = after.pointer_mut("/rows").and_then(Value::as_array_mut).into_iter().flatten();
-    for row in rows {
-        // a class that was silent before is not in the answer before
-        let was = known.get(text(row, "/class")).copied().unwrap_or(&Value::Null);
-        for way in ["down", "up"] {
-            let now = rates(&was[way], &row[way], span);
-            row[way]["now"] = now;
-        }
+fn with_rates(before: &Tree, after: &mut Tree) {
+    let span = after.time_ns.saturating_sub(before.time_ns);
+    let known: BTreeMap<&str, &Row> =
+        before.rows.iter().map(|row| (row.class.as_str(), row)).collect();
+    // a class that was silent before is not in the answer before
+    let silent = Row::default();
+    for row in &mut after.rows {
+        let was = known.get(row.class.as_str()).copied().unwrap_or(&silent);
+        row.down.now = Some(row.down.since(&was.down.counters, span));
+        row.up.now = Some(row.up.since(&was.up.counters, span));
     }
 }
 
-fn rates(was: &Value, is: &Value, span: u64) -> Value {
-    let more = |pointer: &str| number(is, pointer).saturating_sub(number(was, pointer));
-    let per_second = |count: u64| {
-        let count = u128::from(count) * 1_000_000_000 / u128::from(span.max(1));
-        u64::try_from(count).unwrap_or(u64::MAX)
-    };
-    let (frames, delay) = (more("/sent/frames"), more("/delay_ns_sum"));
-    let dropped: serde_json::Map<String, Value> = Reason::all()
-        .map(|reason| (reason.name(), more(&format!("/dropped/{}/frames", reason.name()))))
-        .filter(|(_, frames)| *frames > 0)
-        .map(|(name, frames)| (name.to_owned(), Value::from(per_second(frames))))
-        .collect();
-    json!({
-        "bits": per_second(more("/sent/bytes").saturating_mul(8)),
-        "frames": per_second(frames),
-        "marked": per_second(more("/marked/frames")),
-        "dropped": dropped,
-        "delay_ns_mean": delay / frames.max(1),
-    })
-}
-
 /// The answer as a table of two rows a class.
-fn lines(tree: &Value) -> Vec<String> {
+fn lines(tree: &Tree) -> Vec<String> {
     let head = [
         "class", "", "now", "at most", "sure", "waits", "delay ms", "most", "drop/s", "mark/s",
         "again", "late",
     ];
     let mut table = Grid::new(2, &head);
     let mut names = Names::default();
-    for row in list(tree, "/rows") {
-        let name = names.of(row, text(tree, "/link"));
-        for (way, shown) in [("down", name.as_str()), ("up", "")] {
+    for row in &tree.rows {
+        let name = names.of(row, &tree.link);
+        for ((way, direction), shown) in row.directions().into_iter().zip([name.as_str(), ""]) {
             let mut cells = vec![shown.to_owned(), way.to_owned()];
-            cells.extend(figures(&row[way]));
+            cells.extend(figures(direction));
             table.rows.push(cells);
         }
     }
     fit(&mut table);
     let mut lines = table.lines();
-    if text(tree, "/mode") == "observe" {
+    if tree.mode == Mode::Observe {
         lines.push("the link only observes: nothing is held to its rates".to_owned());
     }
-    for row in list(tree, "/rows").iter().filter(|row| text(row, "/kind") != "class") {
-        lines.extend(["down", "up"].iter().flat_map(|way| drops(row, way)));
+    for row in tree.rows.iter().filter(|row| row.kind != Kind::Class) {
+        for (way, direction) in row.directions() {
+            lines.extend(drops(&row.class, way, direction));
+        }
     }
-    for asker in list(tree, "/askers") {
-        let (class, who) = (text(asker, "/class"), text(asker, "/who"));
+    for asker in &tree.askers {
+        let (class, who) = (&asker.class, &asker.who);
         lines.push(format!(
             "{class}: {who} asks for a leaf; add it to \"known\" to let it have one"
         ));
     }
-    let mut more = |count: u64, what: &str| {
-        lines.extend((count > 0).then(|| format!("({} {what})", grouped(count))));
+    let mut more = |count: usize, what: &str| {
+        lines.extend((count > 0).then(|| format!("({} {what})", grouped(count as u64))));
     };
-    more(number(tree, "/silent"), "classes never got a frame; --all shows them");
-    more(number(tree, "/left_out"), "more are left out");
+    more(tree.silent, "classes never got a frame; --all shows them");
+    more(tree.left_out, "more are left out");
     lines
 }
 
-fn figures(way: &Value) -> Vec<String> {
-    let shown = |bits: u64| if bits == 0 { "-".to_owned() } else { short(bits) };
+fn figures(direction: &Direction) -> Vec<String> {
+    let counters = &direction.counters;
+    let now = direction.now.clone().unwrap_or_default();
+    let unless_zero = |count: u64, shown: fn(u64) -> String| match count {
+        0 => "-".to_owned(),
+        count => shown(count),
+    };
     let ms = |ns: u64| format!("{}.{}", ns / 1_000_000, ns / 100_000 % 10);
-    let moved = number(way, "/sent/frames") > 0;
-    let some = |count: u64| if count == 0 { "-".to_owned() } else { grouped(count) };
-    let dropped = way.pointer("/now/dropped").and_then(Value::as_object);
-    let dropped = dropped.map_or(0, |d| d.values().filter_map(Value::as_u64).sum());
+    let delay = |frames: u64, ns: u64| if frames == 0 { "-".to_owned() } else { ms(ns) };
+    let some = |Count { frames, .. }: Count| unless_zero(frames, grouped);
     vec![
-        shown(number(way, "/now/bits")),
-        way["ceil"].as_u64().map_or("-".to_owned(), short),
-        shown(number(way, "/rate")),
-        match number(way, "/waiting/bytes") {
-            0 => "-".to_owned(),
-            bytes => Bytes::new(bytes).to_string(),
-        },
-        match number(way, "/now/frames") {
-            0 => "-".to_owned(),
-            _ => ms(number(way, "/now/delay_ns_mean")),
-        },
-        if moved { ms(number(way, "/delay_ns_max")) } else { "-".to_owned() },
-        some(dropped),
-        some(number(way, "/now/marked")),
-        some(number(way, "/again/frames")),
-        some(number(way, "/late/frames")),
+        unless_zero(now.bits, short),
+        direction.ceil.map_or("-".to_owned(), short),
+        unless_zero(direction.rate, short),
+        unless_zero(counters.backlog.bytes, |bytes| Bytes::new(bytes).to_string()),
+        delay(now.frames, now.delay_ns_mean),
+        delay(counters.sent.frames, counters.delay_ns_max),
+        unless_zero(now.dropped.iter().map(|(_, frames)| frames).sum(), grouped),
+        unless_zero(now.marked, grouped),
+        some(counters.retransmitted),
+        some(counters.reordered),
     ]
 }
 
@@ -158,17 +133,14 @@ fn short(bits: u64) -> String {
 }
 
 /// What a leaf lost in the last second, and why.
-fn drops<'r>(row: &'r Value, way: &'r str) -> impl Iterator<Item = String> + 'r {
-    let dropped = row[way].pointer("/now/dropped").and_then(Value::as_object);
-    dropped.into_iter().flatten().map(move |(name, frames)| {
+fn drops(class: &str, way: &str, direction: &Direction) -> Vec<String> {
+    let dropped = direction.now.iter().flat_map(|now| now.dropped.iter());
+    let said = dropped.map(|(name, frames)| {
         let reason = Reason::all().find(|reason| reason.name() == name);
-        format!(
-            "{} {way}: {} frames/s dropped, {name}: {}",
-            text(row, "/class"),
-            grouped(frames.as_u64().unwrap_or(0)),
-            reason.map_or("", Reason::meaning)
-        )
-    })
+        let meaning = reason.map_or("", Reason::meaning);
+        format!("{class} {way}: {} frames/s dropped, {name}: {meaning}", grouped(*frames))
+    });
+    said.collect()
 }
 
 /// Shortens the first column until the table fits.
@@ -195,9 +167,8 @@ struct Names {
 }
 
 impl Names {
-    fn of(&mut self, row: &Value, link: &str) -> String {
-        let depth = usize::try_from(number(row, "/depth")).unwrap_or(0);
-        let path = text(row, "/class");
+    fn of(&mut self, row: &Row, link: &str) -> String {
+        let (depth, path) = (usize::from(row.depth), row.class.as_str());
         self.above.truncate(depth);
         let above = self.above.last().map_or("", |above| above.trim_end_matches('/'));
         let own = path.strip_prefix(above).unwrap_or(path).trim_start_matches('/');
@@ -213,20 +184,21 @@ impl Names {
 mod tests {
     use super::*;
 
-    fn row(class: &str, depth: u64, bytes: u64, dropped: u64) -> Value {
-        let way = json!({
-            "rate": 2_000_000, "ceil": 100_000_000,
-            "sent": { "frames": bytes / 100, "bytes": bytes },
-            "waiting": { "frames": 2, "bytes": 3_000 }, "marked": { "frames": 0, "bytes": 0 },
-            "delay_ns_sum": bytes * 10_000, "delay_ns_max": 12_340_000,
-            "dropped": { "crowded": { "frames": dropped, "bytes": dropped } },
-        });
-        json!({ "class": class, "depth": depth, "kind": "leaf", "down": way, "up": way })
+    fn row(class: &str, depth: u8, bytes: u64, dropped: u64) -> Row {
+        let mut way =
+            Direction { rate: 2_000_000, ceil: Some(100_000_000), ..Direction::default() };
+        way.counters.sent = Count { frames: bytes / 100, bytes };
+        way.counters.backlog = Count { frames: 2, bytes: 3_000 };
+        way.counters.delay_ns_sum = bytes * 10_000;
+        way.counters.delay_ns_max = 12_340_000;
+        let count = Count { frames: dropped, bytes: dropped };
+        way.counters.dropped = [("crowded", count)].into_iter().collect();
+        Row { class: class.to_owned(), depth, kind: Kind::Leaf, down: way.clone(), up: way }
     }
 
-    fn tree(at: u64, rows: &[Value]) -> Value {
-        json!({ "link": "l", "mode": "shape", "time_ns": at * 1_000_000_000, "rows": rows,
-                "silent": 3, "left_out": 0 })
+    fn tree(at: u64, rows: &[Row]) -> Tree {
+        let time_ns = at * 1_000_000_000;
+        Tree { link: "l".to_owned(), time_ns, rows: rows.to_vec(), silent: 3, ..Tree::default() }
     }
 
     #[test]
@@ -243,12 +215,9 @@ mod tests {
             ],
         );
         with_rates(&before, &mut after);
-        let now = &after["rows"][0]["down"]["now"];
-        assert_eq!((now["bits"].as_u64(), now["frames"].as_u64()), (Some(1_000_000), Some(1_250)));
-        assert_eq!(
-            (&now["delay_ns_mean"], &now["dropped"]["crowded"]),
-            (&json!(1_000_000), &json!(4))
-        );
+        let now = after.rows[0].down.now.as_ref().unwrap();
+        assert_eq!((now.bits, now.frames), (1_000_000, 1_250));
+        assert_eq!((now.delay_ns_mean, now.dropped.get("crowded")), (1_000_000, Some(&4)));
         let lines = lines(&after);
         assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:#?}");
         let figures = "1mbit  100mbit  2mbit    3kb       1.0  12.3       4       -      -     -";

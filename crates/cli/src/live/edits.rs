@@ -147,7 +147,11 @@ fn told(count: Option<u64>) -> String {
 
 /// Frames dropped of a class in both directions.
 fn dropped(books: &[Book], class: &str) -> u64 {
-    books.iter().filter(|book| book.class == class).map(|book| book.dropped).sum()
+    books
+        .iter()
+        .filter(|book| book.class == class)
+        .map(|book| book.counters.dropped_in_all().frames)
+        .sum()
 }
 
 impl Load {

@@ -11,7 +11,7 @@ use weir_units::Span;
 
 use super::Run;
 use super::clock::{self, Lateness};
-use super::middle::{Book, Joined, Middle};
+use super::middle::{Joined, Middle};
 use super::policy::{self, PING_PORT};
 use super::traffic::{Ping, Stop};
 use super::verdict::{Table, Verdict, lateness, ms};
@@ -77,7 +77,7 @@ pub(crate) fn run(run: &mut Run, middle: Middle) -> Result<bool, String> {
     let pinged = format!("{back} of {}", echoes.sent);
     row("pings afterwards", pinged, "some", Verdict::of(back > 0));
     if let Some(books) = &books {
-        let inexact = books.iter().filter(|book| Book::is_exact(book) == Some(false)).count();
+        let inexact = books.iter().filter(|book| !book.counters.is_balanced()).count();
         row("books that do not balance", inexact.to_string(), "0", Verdict::of(inexact == 0));
     }
     let p99 = echoes.delays.at_most(990).unwrap_or(Span::ZERO);

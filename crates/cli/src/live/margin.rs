@@ -4,6 +4,7 @@
 //! after five seconds, and how long the queue in front of it is: the same as `edge-auto` measures.
 
 use serde_json::Value;
+use weir_control::Status;
 use weir_units::{Bytes, Rate, Span};
 
 use super::clock::{self, Lateness};
@@ -157,7 +158,7 @@ fn watch(
             return Ok(seen);
         }
         // it shapes to what it was told until it has found another rate
-        let found = joined.status()?[way.found()].as_u64().unwrap_or(TOLD);
+        let found = way.found(&joined.status()?).unwrap_or(TOLD);
         is_above &= found > rate.bps();
         if is_above {
             seen.above = since;
@@ -200,10 +201,10 @@ impl Way {
         }
     }
 
-    fn found(self) -> &'static str {
+    fn found(self, status: &Status) -> Option<u64> {
         match self {
-            Way::Down => "found_down",
-            Way::Up => "found_up",
+            Way::Down => status.found_down,
+            Way::Up => status.found_up,
         }
     }
 

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use clap::ValueEnum;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
+use weir_control::{Counters, Kind, Ports, Status, Tree};
 use weir_units::Span;
 
 use super::clock;
@@ -69,18 +70,13 @@ pub(crate) struct Start {
     pub(crate) arguments: Vec<String>,
 }
 
-/// One class and direction of weir's books, in frames.
+/// One class and direction of weir's books.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Book {
     pub(crate) class: String,
     pub(crate) way: &'static str,
     pub(crate) leaf: bool,
-    pub(crate) received: u64,
-    pub(crate) sent: u64,
-    pub(crate) held: u64,
-    pub(crate) dropped: u64,
-    /// Came from and went to other leaves when the policy changed; none if that is not told.
-    pub(crate) moved: Option<(u64, u64)>,
+    pub(crate) counters: Counters,
 }
 
 /// Memory of a process in KiB.
@@ -224,8 +220,7 @@ impl<'a> Joined<'a> {
         if self.middle == Middle::Bridge {
             return Ok(None);
         }
-        let tree = self.told_of("tree")?;
-        books(&tree).map(Some).ok_or_else(|| format!("weir tree: not as expected: {tree}"))
+        self.told_of("tree").map(|tree| Some(books(tree)))
     }
 
     /// Frames that weir's ports could not take or send, so that no book has them; none of a bridge.
@@ -233,23 +228,21 @@ impl<'a> Joined<'a> {
         if self.middle == Middle::Bridge {
             return Ok(None);
         }
-        self.status().map(|status| Some(lost_at_ports(&status)))
+        self.status().map(|status| Some(lost_at(&status.ports)))
     }
 
     /// `weir status`, also one that lists trouble, for which its exit status is 1.
-    pub(crate) fn status(&self) -> Result<Value, String> {
+    pub(crate) fn status(&self) -> Result<Status, String> {
         let (_, printed, said) = self.try_ask(&["status", "--json"])?;
         serde_json::from_str(&printed).map_err(|_| format!("weir status: {said}"))
     }
 
     /// What `weir status` says is wrong.
     pub(crate) fn trouble(&self) -> Result<Vec<String>, String> {
-        let status = self.status()?;
-        let list = status.get("trouble").and_then(Value::as_array).into_iter().flatten();
-        Ok(list.map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned)).collect())
+        self.status().map(|status| status.trouble)
     }
 
-    fn told_of(&self, word: &str) -> Result<Value, String> {
+    fn told_of<T: DeserializeOwned>(&self, word: &str) -> Result<T, String> {
         let text = self.ask(&[word, "--json"])?;
         serde_json::from_str(&text).map_err(|e| format!("weir {word}: {e}"))
     }
@@ -407,84 +400,31 @@ impl Drop for Joined<'_> {
     }
 }
 
-impl Book {
-    /// Whether every frame that came is accounted for; none if it cannot be said.
-    pub(crate) fn is_exact(&self) -> Option<bool> {
-        let (came, went) = match self.moved {
-            Some(moved) => moved,
-            // what moved between classes has not left the link
-            None if self.class == "/" => (0, 0),
-            None => return None,
-        };
-        Some(self.received + came == self.sent + self.held + self.dropped + went)
-    }
+fn books(tree: Tree) -> Vec<Book> {
+    let rows = tree.rows.into_iter().flat_map(|row| {
+        let leaf = matches!(row.kind, Kind::Leaf | Kind::Made);
+        let ways = [("down", row.down.counters), ("up", row.up.counters)];
+        ways.map(|(way, counters)| Book { class: row.class.clone(), way, leaf, counters })
+    });
+    rows.collect()
 }
 
-fn books(tree: &Value) -> Option<Vec<Book>> {
-    let mut books = Vec::new();
-    for row in tree.get("rows")?.as_array()? {
-        for way in ["down", "up"] {
-            let side = row.get(way)?;
-            let frames = |name: &str| side.get(name)?.get("frames")?.as_u64();
-            let dropped = side.get("dropped")?.as_object()?.values();
-            let dropped = dropped.map(|count| count.get("frames").and_then(Value::as_u64));
-            books.push(Book {
-                class: row.get("class")?.as_str()?.to_owned(),
-                way,
-                leaf: matches!(row.get("kind")?.as_str()?, "leaf" | "made"),
-                received: frames("received")?,
-                sent: frames("sent")?,
-                held: frames("waiting")?,
-                dropped: dropped.sum::<Option<u64>>()?,
-                moved: frames("moved_in").zip(frames("moved_out")),
-            });
-        }
-    }
-    Some(books)
-}
-
-/// What the ports of a `weir status` could not take or send.
-fn lost_at_ports(status: &Value) -> u64 {
-    const WORDS: [&str; 4] = ["dropped_by_kernel", "no_buffer", "too_long", "not_sent"];
-    let ports = ["lan", "wan"].map(|side| format!("/ports/{side}/counters"));
-    let counts = ports.iter().filter_map(|pointer| status.pointer(pointer));
-    let lost = |counters: &Value| {
-        let words = WORDS.iter().filter_map(|word| counters.get(word)?.as_u64());
-        words.sum::<u64>()
-    };
-    counts.map(lost).sum()
+/// What the ports could not take or send.
+fn lost_at(ports: &Ports) -> u64 {
+    ports.named().iter().filter_map(|(_, port)| port.counters).map(|counters| counters.lost()).sum()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use serde_json::json;
+    use weir_control::{Port, PortCounters};
 
-    #[test]
-    fn books_are_read_and_balanced() {
-        let count = |n: u64| json!({ "frames": n, "bytes": n * 100 });
-        let side = json!({
-            "received": count(10), "sent": count(6), "waiting": count(1),
-            "dropped": { "queue-full": count(2), "managed": count(1) },
-            "moved_in": count(0), "moved_out": count(0),
-        });
-        let tree = json!({ "rows": [{ "class": "/a", "kind": "made", "down": side, "up": side }] });
-        let books = books(&tree).unwrap();
-        assert_eq!((books.len(), books[0].dropped, books[1].way), (2, 3, "up"));
-        assert_eq!(books[0].is_exact(), Some(true));
-        assert_eq!(Book { sent: 5, ..books[0].clone() }.is_exact(), Some(false));
-        assert_eq!(
-            Book { sent: 9, moved: Some((5, 2)), ..books[0].clone() }.is_exact(),
-            Some(true)
-        );
-        assert_eq!(Book { moved: None, ..books[0].clone() }.is_exact(), None);
-        assert_eq!(super::books(&json!({ "rows": [{}] })), None);
-    }
+    use super::*;
 
     #[test]
     fn what_ports_lose_is_added_up() {
-        let port = json!({ "counters": { "no_buffer": 2, "not_sent": 1, "sent_frames": 9 } });
-        let status = json!({ "ports": { "lan": port, "wan": { "counters": null } } });
-        assert_eq!(lost_at_ports(&status), 3);
+        let counters =
+            PortCounters { no_buffer: 2, not_sent: 1, sent_frames: 9, ..PortCounters::default() };
+        let lan = Port { counters: Some(counters), ..Port::default() };
+        assert_eq!(lost_at(&Ports { lan, wan: Port::default() }), 3);
     }
 }

@@ -4,7 +4,7 @@ use weir_units::{Rate, Span};
 
 use super::Run;
 use super::clock::{self, Lateness};
-use super::middle::{Book, Joined, Middle};
+use super::middle::{Joined, Middle};
 use super::policy::{self, BULK_PORT, CALL_PORT, NUMBERED_PORT, PING_PORT};
 use super::traffic::{Bulk, Call, Flood, Ping};
 use super::verdict::{Table, Verdict, lateness, ms};
@@ -59,9 +59,8 @@ pub(crate) fn run(run: &mut Run, middle: Middle) -> Result<bool, String> {
     let goodput = bytes * 8_000 / (end.since(start).ns() / 1_000_000).max(1) / 1_000;
     row("tcp down", 0, bytes, format!("{goodput} kbit/s"));
     if let Some(books) = &books {
-        let said: Vec<bool> = books.iter().filter_map(Book::is_exact).collect();
-        let exact = said.iter().filter(|exact| **exact).count() as u64;
-        row("books", said.len() as u64, exact, "those that balance".to_owned());
+        let exact = books.iter().filter(|book| book.counters.is_balanced()).count() as u64;
+        row("books", books.len() as u64, exact, "those that balance".to_owned());
     }
     run.out.line(&format!("the machine was late by {} ms (p99/max)", lateness(&late)));
     Ok(run.conclude(&table))

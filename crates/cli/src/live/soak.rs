@@ -146,9 +146,11 @@ pub(crate) fn run(run: &mut Run, middle: Middle) -> Result<bool, String> {
 
 /// What the books say when nobody has sent for a while.
 fn in_the_end(books: &[Book], row: &mut impl FnMut(&str, String, &str, Verdict)) {
-    let held: u64 = books.iter().filter(|book| book.leaf).map(|book| book.held).sum();
+    let held: u64 =
+        books.iter().filter(|book| book.leaf).map(|book| book.counters.backlog.frames).sum();
     row("frames held in the end", held.to_string(), "0", Verdict::of(held == 0));
-    let came: u64 = books.iter().filter(|book| book.class == "/").map(|book| book.received).sum();
+    let links = books.iter().filter(|book| book.class == "/");
+    let came: u64 = links.map(|book| book.counters.received.frames).sum();
     row("frames carried", came.to_string(), "", Verdict::Seen);
 }
 
@@ -205,9 +207,8 @@ impl Diary {
     fn balance(&mut self, books: Vec<Book>) {
         let told = |book: &Book| book.leaf || book.class == "/";
         for book in books.into_iter().filter(told) {
-            let Some(exact) = book.is_exact() else { continue };
             self.books_looked_at += 1;
-            if !exact && self.inexact.is_none() {
+            if !book.counters.is_balanced() && self.inexact.is_none() {
                 self.inexact = Some(book);
             }
         }
@@ -250,6 +251,8 @@ impl Diary {
 
 #[cfg(test)]
 mod tests {
+    use weir_control::{Count, Counters};
+
     use super::*;
 
     fn verdicts(diary: &Diary) -> BTreeMap<String, Verdict> {
@@ -262,16 +265,14 @@ mod tests {
 
     #[test]
     fn a_daemon_that_grows_or_miscounts_fails() {
-        let book = Book {
-            class: "/a".to_owned(),
-            way: "up",
-            leaf: true,
-            received: 3,
-            sent: 2,
-            held: 1,
-            dropped: 0,
-            moved: Some((0, 0)),
+        let count = |frames| Count { frames, bytes: 0 };
+        let counters = Counters {
+            received: count(3),
+            sent: count(2),
+            backlog: count(1),
+            ..Counters::default()
         };
+        let book = Book { class: "/a".to_owned(), way: "up", leaf: true, counters };
         let mut diary = Diary::default();
         let minute = |diary: &mut Diary, from: u64, now: u64, most: u64| {
             for at in from..from + 60 {
@@ -290,7 +291,9 @@ mod tests {
         minute(&mut diary, 420, 51_025, 55_000);
         assert_eq!(verdicts(&diary)["memory that stays, grown, KiB"], Verdict::Failed);
         minute(&mut diary, 480, 51_025, 55_025);
-        diary.balance(vec![Book { sent: 1, ..book }]);
+        let mut wrong = book;
+        wrong.counters.sent = count(1);
+        diary.balance(vec![wrong]);
         diary.note(Err("no".to_owned()));
         let bad = verdicts(&diary);
         for what in ["memory at most, grown, KiB", "books", "commands refused"] {

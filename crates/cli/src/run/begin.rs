@@ -5,12 +5,12 @@
 
 use std::path::Path;
 
+use weir_control::{Fate, How, Refused, Subscribers};
 use weir_policy::Reading;
 
 use super::clock;
 use super::history::History;
-use super::refused::Refused;
-use super::revision::{By, Fate, How, Kept, Revision, Rows, hold, read_again};
+use super::revision::{By, Revision, are_same, hold, read_again};
 
 /// What a link begins with.
 #[derive(Debug)]
@@ -45,7 +45,8 @@ pub(crate) fn begin(
         let sources = head.as_ref().map_or(&[][..], |head| &head.sources);
         Revision::of(hold(reading, sources)?, link, before, by)
     });
-    if let Ok(Rows { skipped: skipped @ 1.., held }) = of_file.as_ref().map(|of_file| of_file.rows)
+    if let Ok(Subscribers { skipped: skipped @ 1.., held }) =
+        of_file.as_ref().map(|of_file| of_file.rows)
     {
         remarks.push(format!(
             "{skipped} subscribers were skipped, of which {held} keep their last good row"
@@ -54,7 +55,7 @@ pub(crate) fn begin(
     match (of_file, head) {
         (Ok(revision), None) => Ok(Begin::anew(revision, history, remarks)),
         (Ok(revision), Some(mut head)) => {
-            let is_edited = !Kept::are(&head.about.read, &revision.sources);
+            let is_edited = !are_same(&head.about.read, &revision.sources);
             head.about.read = revision.about.read.clone();
             if head.is_same_text(&revision.sources) {
                 return Ok(Begin { revision: head, is_new: false, remarks });

@@ -5,19 +5,19 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use weir_engine::{Report, RoundTrips};
+use weir_control::metrics::Times;
+use weir_control::{Mode, Packets, Refused, Status, Stored, Tree, metrics};
+use weir_engine::RoundTrips;
 use weir_io::wait::now;
 use weir_packet::Side;
 use weir_units::{Instant, Rate, Span, limits};
 
+use super::answers;
+
 use super::desk::Before;
-use super::facts::Facts;
 use super::link::Ports;
-use super::refused::Refused;
 use super::revision::Revision;
 use super::trouble::Trouble;
-use super::{answers, metrics};
 
 /// What control knows of the link.
 pub(crate) struct Told {
@@ -31,7 +31,7 @@ pub(crate) struct Told {
     pub(crate) started: Instant,
     /// Until when what is in effect must be confirmed, and what comes back otherwise.
     pub(crate) waits: Option<(Instant, u64)>,
-    pub(crate) history: Value,
+    pub(crate) history: Stored,
     pub(crate) troubles: Vec<Trouble>,
 }
 
@@ -45,10 +45,9 @@ impl Told {
 /// How the link was when somebody last looked.
 pub(crate) struct Look {
     pub(crate) at: Instant,
-    pub(crate) is_alive: bool,
     pub(crate) ports: Result<Ports, String>,
-    pub(crate) packets: Value,
-    pub(crate) turns: Turns,
+    pub(crate) packets: Packets,
+    pub(crate) longest_gap: Span,
     pub(crate) found: [Option<Rate>; 2],
     pub(crate) round_trips: RoundTrips,
 }
@@ -56,27 +55,8 @@ pub(crate) struct Look {
 /// What the classes had got when somebody last counted.
 pub(crate) struct Counted {
     pub(crate) at: Instant,
-    pub(crate) report: Result<Report, String>,
-}
-
-/// What the packet thread said of itself at that moment.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Turns {
-    pub(crate) turns: u64,
-    pub(crate) gaps: u64,
-    pub(crate) longest_gap: Span,
-    pub(crate) without_port: u64,
-}
-
-impl Turns {
-    pub(crate) fn of(facts: &Facts) -> Turns {
-        Turns {
-            turns: facts.turns(),
-            gaps: facts.gaps(),
-            longest_gap: facts.longest_gap(),
-            without_port: facts.without_port(),
-        }
-    }
+    /// All of them, also those that got nothing.
+    pub(crate) tree: Result<Tree, String>,
 }
 
 /// What is younger is told as it is.
@@ -201,12 +181,12 @@ impl Board {
         slot.wait(is_fresh)
     }
 
-    pub(crate) fn status(&self) -> Value {
+    pub(crate) fn status(&self) -> Status {
         let look = self.look();
         status(&self.told(), look.as_deref(), now())
     }
 
-    pub(crate) fn tree(&self, all: bool) -> Result<Value, Refused> {
+    pub(crate) fn tree(&self, all: bool) -> Result<Tree, Refused> {
         let counted = self.counted();
         tree(&self.told(), counted.as_deref(), all, now())
     }
@@ -224,7 +204,7 @@ fn stale(at: Instant, now: Instant) -> Option<u64> {
 }
 
 /// How a link is.
-pub(crate) fn status(told: &Told, look: Option<&Look>, now: Instant) -> Value {
+pub(crate) fn status(told: &Told, look: Option<&Look>, now: Instant) -> Status {
     let plan = &told.revision.plan;
     let none = Err("the packet thread has not answered yet".to_owned());
     let ports = look.map_or(&none, |look| &look.ports);
@@ -239,27 +219,28 @@ pub(crate) fn status(told: &Told, look: Option<&Look>, now: Instant) -> Value {
         let cure = "what is said of ports and packets is as old; look for what keeps the CPU busy";
         troubles.insert(0, Trouble::new(what, cure));
     }
-    json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "link": plan.name,
-        "mode": answers::mode(told.is_observing),
-        "io": told.way,
-        "bypass": told.bypass,
-        "found_down": look.and_then(|look| look.found[Side::Lan as usize]).map(Rate::bps),
-        "found_up": look.and_then(|look| look.found[Side::Wan as usize]).map(Rate::bps),
-        "round_trips": answers::round_trips(look.map_or_else(Default::default, |l| l.round_trips)),
-        "file": told.file,
-        "uptime_s": now.since(told.started).ns() / 1_000_000_000,
-        "revision": answers::revision(&told.revision),
-        "confirm": answers::confirm(told.waits, now),
-        "ports": answers::ports(plan, ports.as_ref().ok()),
-        "packets": look.map_or(Value::Null, |look| look.packets.clone()),
-        "flows": ports.as_ref().map_or(Value::Null, |ports| Value::from(ports.flows)),
-        "stale_s": stale,
-        "history": told.history,
-        "subscribers": told.revision.rows.to_json(),
-        "trouble": troubles.iter().map(Trouble::to_json).collect::<Vec<_>>(),
-    })
+    let found = |side: Side| look.and_then(|look| look.found[side as usize]).map(Rate::bps);
+    Status {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        link: plan.name.clone(),
+        mode: Mode::of(told.is_observing),
+        io: told.way.to_owned(),
+        bypass: told.bypass.clone(),
+        found_down: found(Side::Lan),
+        found_up: found(Side::Wan),
+        round_trips: answers::round_trips(look.map_or_else(Default::default, |l| l.round_trips)),
+        file: told.file.clone(),
+        uptime_s: now.since(told.started).ns() / 1_000_000_000,
+        revision: told.revision.about.revision(),
+        confirm: answers::confirm(told.waits, now),
+        ports: answers::ports(plan, ports.as_ref().ok()),
+        packets: look.map(|look| look.packets),
+        flows: ports.as_ref().ok().map(|ports| ports.flows as u64),
+        stale_s: stale,
+        history: told.history.clone(),
+        subscribers: told.revision.rows,
+        trouble: troubles.iter().map(Trouble::to_string).collect(),
+    }
 }
 
 /// What each class got.
@@ -268,14 +249,13 @@ pub(crate) fn tree(
     counted: Option<&Counted>,
     all: bool,
     now: Instant,
-) -> Result<Value, Refused> {
+) -> Result<Tree, Refused> {
     let none = || stuck("the packet thread has not answered yet");
     let counted = counted.ok_or_else(none)?;
-    let report = counted.report.as_ref().map_err(|why| stuck(why))?;
-    let mut tree = answers::tree(report, &told.revision.plan, all, counted.at);
-    tree["mode"] = Value::from(answers::mode(told.is_observing));
-    tree["stale_s"] = Value::from(stale(counted.at, now));
-    Ok(tree)
+    let tree = counted.tree.as_ref().map_err(|why| stuck(why))?;
+    let shown = tree.shown(all, limits::CONTROL_ROWS);
+    let mode = Mode::of(told.is_observing);
+    Ok(Tree { mode, stale_s: stale(counted.at, now), ..shown })
 }
 
 /// The metrics as text.
@@ -285,21 +265,14 @@ pub(crate) fn metrics(
     counted: Option<&Counted>,
     now: Instant,
 ) -> String {
-    let report = counted.and_then(|counted| counted.report.as_ref().ok());
     let oldest = [look.map(|look| look.at), counted.map(|counted| counted.at)];
-    metrics::text(&metrics::Told {
-        plan: &told.revision.plan,
-        report,
-        ports: look.and_then(|look| look.ports.as_ref().ok()),
-        turns: look.map(|look| look.turns).unwrap_or_default(),
-        is_alive: look.is_some_and(|look| look.is_alive),
-        is_observing: told.is_observing,
-        troubles: told.troubles.len(),
-        revision: told.revision.about.number,
-        rows: told.revision.rows,
+    let times = Times {
         uptime: now.since(told.started),
         age: oldest.into_iter().flatten().min().map_or(Span::ZERO, |at| now.since(at)),
-    })
+        longest_gap: look.map_or(Span::ZERO, |look| look.longest_gap),
+    };
+    let tree = counted.and_then(|counted| counted.tree.as_ref().ok());
+    metrics::text(&status(told, look, now), tree, times)
 }
 
 /// What is answered when the packet thread does not.

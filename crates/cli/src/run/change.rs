@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
+use weir_control::{Fate, Refused};
 use weir_policy::Plan;
 use weir_units::{Instant, Span};
 
-use super::refused::Refused;
-use super::revision::{Fate, Revision};
+use super::revision::Revision;
 
 /// Puts a plan into effect; nothing has changed if it fails.
 pub(crate) type Put<'p> = dyn FnMut(&Plan) -> Result<(), String> + 'p;

@@ -4,13 +4,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use weir_control::{
+    Answer, Applied, Compared, Confirmed, Fate, How, Kept, Mode, Moved, Observed, Problem, Refused,
+    Request, Stored, Subscribers,
+};
 use weir_policy::{Plan, Source};
 use weir_units::{Instant, Span};
 
 use super::answers;
 use super::begin::Begin;
-use super::board::{self, Counted, Look, Told, Turns};
+use super::board::{self, Counted, Look, Told};
 use super::change::{Changes, Step};
 #[cfg(test)]
 use super::desk::Text;
@@ -18,9 +21,7 @@ use super::desk::{Prepared, Read};
 use super::facts::Facts;
 use super::history::History;
 use super::link::{Link, Ports};
-use super::protocol::{Request, VERSION};
-use super::refused::Refused;
-use super::revision::{By, Fate, How, Kept, Revision, Rows, changes};
+use super::revision::{By, Revision, changes};
 use super::trouble::Trouble;
 use crate::out::say;
 
@@ -61,7 +62,7 @@ impl Asker<'_> {
 
 /// A way back: it was gone, or these files have to be read first.
 pub(crate) enum Back {
-    Done(Value),
+    Done(Moved),
     To(Vec<Source>, By),
 }
 
@@ -113,26 +114,26 @@ impl Control {
         let stops = matches!(request, Ok(Request::Stop));
         let answer = request.and_then(|request| self.answer(request, asker));
         let after = if stops && answer.is_ok() { After::Stop } else { After::Nothing };
-        (line_of(answer), after)
+        (weir_control::line(&answer), after)
     }
 
     /// Does what is asked, as [`super::serve`] does it on several threads.
     #[cfg(test)]
-    fn answer(&mut self, asked: Request, asker: Asker<'_>) -> Result<Value, Refused> {
+    fn answer(&mut self, asked: Request, asker: Asker<'_>) -> Result<Answer, Refused> {
         let now = asker.now;
         match asked {
             Request::Status => {
                 let look = self.look(now);
-                Ok(board::status(&self.told(), Some(&look), now))
+                Ok(Answer::Status(Box::new(board::status(&self.told(), Some(&look), now))))
             }
             Request::Tree { all } => {
                 let counted = self.count(now);
-                board::tree(&self.told(), Some(&counted), all, now)
+                board::tree(&self.told(), Some(&counted), all, now).map(Answer::Tree)
             }
             Request::Metrics => {
                 let (look, counted) = (self.look(now), self.count(now));
                 let text = board::metrics(&self.told(), Some(&look), Some(&counted), now);
-                Ok(json!({ "text": text }))
+                Ok(Answer::Metrics(weir_control::Metrics { text }))
             }
             Request::Apply(apply) => {
                 let text = Text::Policy(apply);
@@ -142,15 +143,18 @@ impl Control {
                 }
             }
             Request::Rollback { to, comment } => match self.back_to(to, &comment, asker)? {
-                Back::Done(answer) => Ok(answer),
+                Back::Done(moved) => Ok(Answer::Moved(moved)),
                 Back::To(sources, by) => {
                     match Text::Again(sources).read(by, self.told().before())? {
-                        Read::Policy(prepared) => self.go_back(*prepared, asker),
+                        Read::Policy(prepared) => self.go_back(*prepared, asker).map(Answer::Moved),
                         Read::Request(_) | Read::File(..) => unreachable!("a policy is read"),
                     }
                 }
             },
-            Request::Stop => Ok(json!({ "link": self.link.plan().name })),
+            Request::Stop => {
+                let link = self.link.plan().name.clone();
+                Ok(Answer::Stopped(weir_control::Stopped { link }))
+            }
             other => self.simple(&other, asker),
         }
     }
@@ -166,23 +170,24 @@ impl Control {
     }
 
     /// What needs neither a text nor what the packet thread counts by class.
-    pub(crate) fn simple(&mut self, asked: &Request, asker: Asker<'_>) -> Result<Value, Refused> {
+    pub(crate) fn simple(&mut self, asked: &Request, asker: Asker<'_>) -> Result<Answer, Refused> {
         match asked {
             Request::Books => {
                 let books = self.link.books().map_err(|why| board::stuck(&why))?;
-                Ok(answers::books(&books, asker.now))
+                Ok(Answer::Books(Box::new(answers::books(&books, asker.now))))
             }
             Request::Confirm => {
                 let steps = self.changes.confirm()?;
                 self.keep(steps);
-                Ok(json!({ "revision": answers::revision(self.changes.current()) }))
+                let revision = self.changes.current().about.revision();
+                Ok(Answer::Confirmed(Confirmed { revision }))
             }
-            Request::History => Ok(answers::history(&self.history, &self.changes)),
+            Request::History => Ok(Answer::History(self.all_revisions())),
             Request::Observe { on } => {
                 self.link.observe(*on).map_err(|why| board::stuck(&why))?;
                 let does = if *on { "only observes" } else { "shapes" };
                 say(&format!("weir: the link {does}, as {} asked", asker.name));
-                Ok(json!({ "mode": answers::mode(self.link.is_observing()) }))
+                Ok(Answer::Observed(Observed { mode: Mode::of(self.link.is_observing()) }))
             }
             Request::Status
             | Request::Tree { .. }
@@ -267,11 +272,11 @@ impl Control {
                 None => COMMAND_LINE.to_owned(),
             },
             started: self.started,
-            waits: self.changes.waits_until().map(|at| (at, self.changes.confirmed().about.number)),
-            history: json!({
-                "folder": self.history.folder().display().to_string(),
-                "kept": self.history.told().count(),
-            }),
+            waits: self.waits(),
+            history: Stored {
+                folder: self.history.folder().display().to_string(),
+                kept: self.history.told().count(),
+            },
             troubles: self.troubles(),
         }
     }
@@ -281,9 +286,8 @@ impl Control {
         Look {
             at: now,
             ports: self.link.ports(),
-            is_alive: self.link.is_alive(),
-            packets: answers::packets(&self.link, now),
-            turns: Turns::of(self.link.facts()),
+            packets: answers::packets(self.link.facts(), self.link.is_alive(), now),
+            longest_gap: self.link.facts().longest_gap(),
             found: self.link.found(),
             round_trips: self.link.round_trips(),
         }
@@ -301,7 +305,9 @@ impl Control {
 
     /// What the classes have got by now.
     pub(crate) fn count(&mut self, now: Instant) -> Counted {
-        Counted { at: now, report: self.link.report() }
+        let report = self.link.report();
+        let tree = report.map(|report| answers::tree(&report, self.link.plan(), now));
+        Counted { at: now, tree }
     }
 
     /// What the packet thread tells of itself, for who asks without holding control.
@@ -312,6 +318,23 @@ impl Control {
     /// Gives the link back, to be stopped.
     pub(crate) fn end(self) -> Link {
         self.link
+    }
+
+    /// Until when what is in effect must be confirmed, and what comes back otherwise.
+    fn waits(&self) -> Option<(Instant, u64)> {
+        self.changes.waits_until().map(|at| (at, self.changes.confirmed().about.number))
+    }
+
+    /// All revisions that are known.
+    fn all_revisions(&self) -> weir_control::History {
+        weir_control::History {
+            current: self.changes.current().about.number,
+            confirmed: self.changes.confirmed().about.number,
+            folder: self.history.folder().display().to_string(),
+            revisions: self.history.told().cloned().collect(),
+            damaged: self.history.damaged().to_vec(),
+            trouble: self.history.trouble().map(str::to_owned),
+        }
     }
 
     /// What is wrong, but for what the packet thread says.
@@ -333,7 +356,7 @@ impl Control {
         }));
         let current = self.changes.current();
         if current.rows.skipped > 0 {
-            let (number, Rows { skipped, held }) = (current.about.number, current.rows);
+            let (number, Subscribers { skipped, held }) = (current.about.number, current.rows);
             let what = format!(
                 "{skipped} subscribers of revision {number} were skipped, of which {held} keep \
                  their last good row"
@@ -345,14 +368,14 @@ impl Control {
     }
 
     /// Puts a policy that was read into effect, or says what it would change.
-    pub(crate) fn put(&mut self, prepared: Prepared, asker: Asker<'_>) -> Result<Value, Refused> {
+    pub(crate) fn put(&mut self, prepared: Prepared, asker: Asker<'_>) -> Result<Answer, Refused> {
         let (dry, confirm) = (prepared.dry, prepared.confirm);
         let (revision, problems) = self.numbered(prepared);
         let changes = revision.about.changes.clone();
-        let rows = revision.rows.to_json();
+        let subscribers = revision.rows;
         if dry {
             self.changes.may(&revision.plan, asker.now, confirm)?;
-            return Ok(json!({ "changes": changes, "subscribers": rows, "problems": problems }));
+            return Ok(Answer::Compared(Compared { changes, subscribers, problems }));
         }
         let is_new = confirm.is_some()
             || self.changes.waits_until().is_some()
@@ -365,14 +388,14 @@ impl Control {
             let number = self.changes.current().about.number;
             say(&format!("weir: revision {number} by {}", asker.name));
         }
-        Ok(json!({
-            "revision": answers::revision(self.changes.current()),
-            "new": is_new,
-            "changes": changes,
-            "subscribers": rows,
-            "problems": problems,
-            "confirm": answers::confirm(self.told().waits, asker.now),
-            "history_trouble": self.history.trouble(),
+        Ok(Answer::Applied(Applied {
+            revision: self.changes.current().about.revision(),
+            new: is_new,
+            changes,
+            subscribers,
+            problems,
+            confirm: answers::confirm(self.waits(), asker.now),
+            history_trouble: self.history.trouble().map(str::to_owned),
         }))
     }
 
@@ -402,7 +425,7 @@ impl Control {
         &mut self,
         prepared: Prepared,
         asker: Asker<'_>,
-    ) -> Result<Value, Refused> {
+    ) -> Result<Moved, Refused> {
         let before = self.changes.current().about.number;
         let (revision, _) = self.numbered(prepared);
         let link = &mut self.link;
@@ -412,14 +435,14 @@ impl Control {
         Ok(self.is_back(before, asker))
     }
 
-    fn is_back(&self, before: u64, asker: Asker<'_>) -> Value {
+    fn is_back(&self, before: u64, asker: Asker<'_>) -> Moved {
         let current = self.changes.current();
         say(&format!("weir: from revision {before} to {} by {}", current.about.number, asker.name));
-        json!({
-            "revision": answers::revision(current),
-            "changes": current.about.changes,
-            "history_trouble": self.history.trouble(),
-        })
+        Moved {
+            revision: current.about.revision(),
+            changes: current.about.changes.clone(),
+            history_trouble: self.history.trouble().map(str::to_owned),
+        }
     }
 
     /// The revision to go back to and its files; without a number the one confirmed before.
@@ -451,7 +474,7 @@ impl Control {
     }
 
     /// A policy that was read as the next revision, and its problems.
-    fn numbered(&self, prepared: Prepared) -> (Revision, Vec<Value>) {
+    fn numbered(&self, prepared: Prepared) -> (Revision, Vec<Problem>) {
         let Prepared { mut revision, before, problems, .. } = prepared;
         let current = self.changes.current();
         if !Arc::ptr_eq(&before, current) {
@@ -476,17 +499,4 @@ impl Control {
             say(&format!("weir: history could not be written: {why}"));
         }
     }
-}
-
-/// An answer as a line.
-pub(crate) fn line_of(answer: Result<Value, Refused>) -> String {
-    let (ok, mut rest) = match answer {
-        Ok(answer) => (true, answer),
-        Err(refused) => (false, json!({ "error": refused.to_json() })),
-    };
-    let mut line = json!({ "weir": VERSION, "ok": ok });
-    if let (Some(line), Some(rest)) = (line.as_object_mut(), rest.as_object_mut()) {
-        line.append(rest);
-    }
-    format!("{line}\n")
 }

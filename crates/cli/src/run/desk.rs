@@ -9,14 +9,12 @@ use std::sync::mpsc::{
 };
 use std::time::Duration;
 
-use serde_json::Value;
+use weir_control::{Apply, How, Kept, Problem, Refused, Request};
 use weir_io::wait::now;
 use weir_policy::{Reading, Source};
 use weir_units::Span;
 
-use super::protocol::{Apply, Request};
-use super::refused::{self, Refused};
-use super::revision::{By, How, Kept, Revision, Rows, hold, read, read_again, written};
+use super::revision::{By, Revision, hold, kept, read, read_again, rows_of, written};
 use crate::{files, problems};
 
 /// What is to be read.
@@ -46,7 +44,7 @@ pub(crate) struct Prepared {
     /// What was in effect when it was read: its differences are from that.
     pub(crate) before: Arc<Revision>,
     /// For programs.
-    pub(crate) problems: Vec<Value>,
+    pub(crate) problems: Vec<Problem>,
     /// Only to be compared.
     pub(crate) dry: bool,
     /// How long it may wait for its confirmation.
@@ -162,7 +160,7 @@ impl Text {
                     Err(refused) => return Ok(Read::File(None, Err(refused))),
                 };
                 problems::print(&reading);
-                let kept = written(&reading.sources).iter().map(Kept::of).collect();
+                let kept = written(&reading.sources).iter().map(kept).collect();
                 Ok(Read::File(Some(kept), Prepared::of(reading, by, before.now).map(Box::new)))
             }
         }
@@ -174,7 +172,7 @@ fn policy(apply: Apply, by: By, before: Before) -> Result<Box<Prepared>, Refused
     let Apply { name, text, subscribers, allow_skipped, dry, confirm, comment } = apply;
     let table = subscribers.map(String::into_bytes);
     let reading = hold(read(Source::new(name, text), table)?, &before.good.sources)?;
-    let skipped = Rows::of(&reading).skipped;
+    let skipped = rows_of(&reading).skipped;
     if skipped > 0 && !dry && !allow_skipped && !reading.plans.is_empty() {
         let text = problems::text(&reading, false);
         return Err(Refused::skipped(skipped, &reading, text));
@@ -186,7 +184,7 @@ fn policy(apply: Apply, by: By, before: Before) -> Result<Box<Prepared>, Refused
 
 impl Prepared {
     fn of(reading: Reading, by: By, before: Arc<Revision>) -> Result<Prepared, Refused> {
-        let problems = refused::problems(&reading);
+        let problems = weir_control::problems(&reading);
         let link = before.plan.name.clone();
         let revision = Revision::of(reading, &link, Some(&before.plan), by)?;
         Ok(Prepared { revision, before, problems, dry: false, confirm: None })

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use weir_control::{About, Fate};
 use weir_policy::Source;
 use weir_units::limits;
 
-use super::revision::{About, Fate, Revision};
+use super::revision::{Revision, is_same};
 use crate::files;
 
 /// Where the histories of all links are, unless the operator says otherwise.
@@ -128,7 +128,7 @@ impl History {
             let path = self.path(number, ending);
             let bytes =
                 files::read_own(&path, most).map_err(|why| format!("{}: {why}", path.display()))?;
-            if !kept.is(&bytes) {
+            if !is_same(kept, &bytes) {
                 return Err(format!("{}: it is not what was written there", path.display()));
             }
             sources.push(Source::new(kept.name.as_str(), bytes));
@@ -186,10 +186,8 @@ impl History {
         let path = self.path(number, "json");
         let why = |why: &str| format!("{}: {why}", path.display());
         let bytes = files::read_own(&path, ABOUT_BYTES).map_err(|error| why(&error))?;
-        let value: Value = serde_json::from_slice(&bytes)
-            .map_err(|error| why(&format!("it is no JSON: {error}")))?;
-        let about =
-            About::from_json(&value).map_err(|key| why(&format!("\"{key}\" is missing")))?;
+        let about: About =
+            serde_json::from_slice(&bytes).map_err(|error| why(&error.to_string()))?;
         if about.number != number {
             return Err(why("it tells of another revision"));
         }
@@ -215,7 +213,7 @@ impl History {
         for (source, ending) in sources.into_iter().flatten().zip(ENDINGS) {
             files::replace_own(&self.path(number, ending), source.bytes()).map_err(|e| why(&e))?;
         }
-        let text = format!("{:#}\n", about.to_json());
+        let text = serde_json::to_string_pretty(about).map_err(|e| e.to_string())? + "\n";
         files::replace_own(&self.path(number, "json"), text).map_err(|e| why(&e))?;
         let sync = || File::open(&self.folder)?.sync_all();
         sync().map_err(|e| why(&e))?;
@@ -300,7 +298,7 @@ mod tests {
         let history = History::open(&folder.0, "l");
         let damaged = history.damaged().join("\n");
         for part in
-            ["2.json: it is no JSON", "3.toml: it is not what", "6.json: \"time\" is", "head"]
+            ["2.json: EOF", "3.toml: it is not what", "6.json: missing field `time`", "head"]
         {
             assert!(damaged.contains(part), "{part}: {damaged}");
         }

@@ -16,20 +16,17 @@ use std::thread::{Builder, Scope};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use serde_json::{Value, json};
+use weir_control::{Answer, How, Metrics, Refused, Request, Stopped, pretty};
 use weir_engine::Margin;
 use weir_io::wait::now;
 use weir_units::{Instant, Span, limits};
 
 use super::board::Board;
 use super::clock;
-use super::control::{After, Asker, Back, Control, line_of};
+use super::control::{After, Asker, Back, Control};
 use super::desk::{Desk, Read, Text};
 use super::link::{Link, Ports};
 use super::places::Places;
-use super::protocol::Request;
-use super::refused::Refused;
-use super::revision::How;
 use super::socket::{Lines, NoLine, Socket};
 use super::trouble::Trouble;
 use super::{http, who};
@@ -205,8 +202,10 @@ impl Hall {
 
     /// What a log should have when someone asks for all there is.
     fn dump(&self) {
-        let tree = self.board.tree(true).unwrap_or_else(|refused| refused.to_json());
-        say(&format!("{:#}\n{tree:#}", self.board.status()));
+        let status = pretty(&self.board.status());
+        let tree = self.board.tree(true);
+        let tree = tree.map_or_else(|refused| refused.to_string(), |tree| pretty(&tree));
+        say(&format!("{status}\n{tree}"));
     }
 
     /// Looks and counts when somebody wants to know, until the end.
@@ -313,7 +312,7 @@ impl Hall {
                 Ok(line) => line,
                 Err(NoLine::Gone) => return,
                 Err(why) => {
-                    let _ = lines.write(&line_of(Err(not_read(why))));
+                    let _ = lines.write(&weir_control::line::<()>(&Err(not_read(why))));
                     return;
                 }
             };
@@ -347,32 +346,33 @@ impl Hall {
             read => self.put(read, asker),
         });
         let after = if stops && answer.is_ok() { After::Stop } else { After::Nothing };
-        (line_of(answer), after)
+        (weir_control::line(&answer), after)
     }
 
     /// Does what is asked. What only needs to be known, and the end, waits for nobody.
-    fn answer(&self, request: Request, asker: Asker<'_>) -> Result<Value, Refused> {
+    fn answer(&self, request: Request, asker: Asker<'_>) -> Result<Answer, Refused> {
         match request {
-            Request::Status => Ok(self.board.status()),
-            Request::Tree { all } => self.board.tree(all),
-            Request::Metrics => Ok(json!({ "text": self.board.metrics() })),
+            Request::Status => Ok(Answer::Status(Box::new(self.board.status()))),
+            Request::Tree { all } => self.board.tree(all).map(Answer::Tree),
+            Request::Metrics => Ok(Answer::Metrics(Metrics { text: self.board.metrics() })),
             Request::Stop => {
                 say(&format!("weir: stopped by {}", asker.name));
-                Ok(json!({ "link": self.board.told().revision.plan.name }))
+                let link = self.board.told().revision.plan.name.clone();
+                Ok(Answer::Stopped(Stopped { link }))
             }
             Request::Apply(apply) => {
                 self.put(self.read(Text::Policy(apply), asker, How::Apply)?, asker)
             }
             Request::Rollback { to, comment } => {
                 match self.control(|control| control.back_to(to, &comment, asker))? {
-                    Back::Done(answer) => Ok(answer),
+                    Back::Done(moved) => Ok(Answer::Moved(moved)),
                     Back::To(sources, by) => {
                         let before = self.board.told().before();
                         let text = Text::Again(sources);
                         match self.desk.read(text, by, before, || self.is_ending())? {
-                            Read::Policy(prepared) => {
-                                self.control(|control| control.go_back(*prepared, asker))
-                            }
+                            Read::Policy(prepared) => self
+                                .control(|control| control.go_back(*prepared, asker))
+                                .map(Answer::Moved),
                             _ => Err(Refused::cannot("no policy came", "")),
                         }
                     }
@@ -383,7 +383,7 @@ impl Hall {
     }
 
     /// Puts a policy that was read into force.
-    fn put(&self, read: Read, asker: Asker<'_>) -> Result<Value, Refused> {
+    fn put(&self, read: Read, asker: Asker<'_>) -> Result<Answer, Refused> {
         match read {
             Read::Policy(prepared) => self.control(|control| control.put(*prepared, asker)),
             Read::Request(_) | Read::File(..) => Err(Refused::cannot("no policy came", "")),
@@ -474,7 +474,8 @@ fn not_read(why: NoLine) -> Refused {
 /// Says that there are too many.
 fn refuse(stream: UnixStream) {
     let what = format!("{} programs talk to this link already", limits::CONTROL_CONNECTIONS);
-    let line = line_of(Err(Refused::cannot(what, "try again when one of them is done")));
+    let line =
+        weir_control::line::<()>(&Err(Refused::cannot(what, "try again when one of them is done")));
     // so short that it fits into any socket: nobody waits for who does not read
     let _ = stream.set_nonblocking(true);
     let _ = Lines::new(stream).write(&line);

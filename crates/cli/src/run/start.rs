@@ -28,7 +28,6 @@ use super::http;
 use super::link::{Link, Start};
 use super::lookout::Lookout;
 use super::ports::{self, Kept, Opened, Wanted};
-use super::refused::Fault;
 use super::rights::{self, User};
 use super::serve::{self, Doors, Signal};
 use super::socket::{self, Socket};
@@ -63,7 +62,7 @@ fn up(args: &Args) -> Result<ExitCode, ExitCode> {
     let history = History::open(&args.state, &name);
     let begin = begin(&file, reading, &name, &history, clock::of_day()).map_err(|refused| {
         say(&format!("weir: {refused}"));
-        ExitCode::from(if refused.fault == Fault::Content { 1 } else { 2 })
+        ExitCode::from(if refused.fault == weir_control::Fault::Content { 1 } else { 2 })
     })?;
     let needed = [Capability::NetRaw, Capability::NetAdmin];
     if let Ok(rights) = Capabilities::effective() {

@@ -11,6 +11,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
 
 use serde_json::{Value, json};
+use weir_control::{Apply, How, Request};
 use weir_engine::Config;
 use weir_io::wait::now;
 use weir_io::{MemoryPort, MemoryWire, Port};
@@ -23,9 +24,8 @@ use super::control::{Asker, Control};
 use super::history::History;
 use super::http;
 use super::link::{Link, Start};
-use super::protocol::{Apply, Request};
 use super::pulse::Pulse;
-use super::revision::{By, How, Revision, read_again};
+use super::revision::{By, Revision, read_again};
 use super::serve::{self, Doors, Signal};
 use super::socket::{Lines, Socket, path_of};
 use crate::files;

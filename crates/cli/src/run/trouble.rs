@@ -3,8 +3,6 @@
 
 use std::fmt;
 
-use serde_json::Value;
-
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trouble {
@@ -16,11 +14,6 @@ pub(crate) struct Trouble {
 impl Trouble {
     pub(crate) fn new(what: impl Into<String>, cure: impl Into<String>) -> Trouble {
         Trouble { what: what.into(), cure: cure.into() }
-    }
-
-    /// As programs get it: `what: cure`.
-    pub(crate) fn to_json(&self) -> Value {
-        Value::from(self.to_string())
     }
 }
 
@@ -37,7 +30,7 @@ mod tests {
 
     #[test]
     fn a_trouble_is_said_with_its_cure() {
-        assert_eq!(Trouble::new("it is full", "make room").to_json(), "it is full: make room");
-        assert_eq!(Trouble::new("it is full", "").to_json(), "it is full");
+        assert_eq!(Trouble::new("it is full", "make room").to_string(), "it is full: make room");
+        assert_eq!(Trouble::new("it is full", "").to_string(), "it is full");
     }
 }

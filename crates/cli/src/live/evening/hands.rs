@@ -167,7 +167,7 @@ fn revision(joined: &Joined<'_>) -> Result<u64, String> {
 }
 
 fn revision_of(joined: &Joined<'_>) -> Option<u64> {
-    joined.status().ok()?.pointer("/revision/number")?.as_u64()
+    joined.status().ok().map(|status| status.revision.number)
 }
 
 fn seconds(span: Span) -> String {

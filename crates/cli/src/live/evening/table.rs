@@ -49,9 +49,7 @@ pub(super) fn with_a_typo(evening: &mut Evening) -> Result<(), String> {
 /// `weir apply` refuses a table with such a row, until it is told to take the others.
 fn applied(evening: &mut Evening, joined: &Joined<'_>) -> Result<(), String> {
     let file = joined.policy().display().to_string();
-    let revision = |joined: &Joined<'_>| {
-        joined.status().ok().and_then(|status| status.pointer("/revision/number")?.as_u64())
-    };
+    let revision = |joined: &Joined<'_>| joined.status().ok().map(|status| status.revision.number);
     let before = revision(joined);
     let (status, _, said) = joined.try_ask(&["apply", &file])?;
     let last = said.lines().last().unwrap_or_default();

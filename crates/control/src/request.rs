@@ -1,54 +1,90 @@
 //! What a program may ask a running link, one JSON object a line: `{"weir":1,"do":"status"}`.
 //! docs/control.md describes all of it.
 
-use serde_json::{Map, Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 use weir_policy::instead;
 use weir_units::{Span, limits};
 
-use super::refused::Refused;
+use crate::Refused;
 
 /// The version that is spoken.
-pub(crate) const VERSION: u64 = 1;
+pub const VERSION: u64 = 1;
 
 /// What is asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Request {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "do", rename_all = "lowercase")]
+pub enum Request {
+    /// How the link is.
     Status,
     /// What each class got; `all` also those that got nothing.
     Tree {
+        /// Also silent classes.
         all: bool,
     },
     /// The raw counters.
     Books,
+    /// Another policy.
     Apply(Box<Apply>),
+    /// What waits for its confirmation stays.
     Confirm,
+    /// Back to an earlier policy.
     Rollback {
+        /// Its number; without it, the one before.
+        #[serde(skip_serializing_if = "Option::is_none")]
         to: Option<u64>,
+        /// Why.
         comment: String,
     },
+    /// All revisions that are kept.
     History,
+    /// Stop shaping, or shape again.
     Observe {
+        /// Whether to stop.
         on: bool,
     },
+    /// The text that Prometheus reads.
     Metrics,
+    /// End the link.
     Stop,
 }
 
 /// A policy that is brought.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Apply {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Apply {
     /// What messages call it.
-    pub(crate) name: String,
-    pub(crate) text: String,
+    pub name: String,
+    /// All of it.
+    pub text: String,
     /// The table of subscribers.
-    pub(crate) subscribers: Option<String>,
-    pub(crate) comment: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subscribers: Option<String>,
+    /// Why, for the history.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub comment: String,
     /// How long it may wait for its confirmation.
-    pub(crate) confirm: Option<Span>,
+    #[serde(rename = "confirm_s", serialize_with = "seconds")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<Span>,
     /// Only say what it would change.
-    pub(crate) dry: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub dry: bool,
     /// Take it although rows of the table are skipped.
-    pub(crate) allow_skipped: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub allow_skipped: bool,
+}
+
+#[expect(clippy::ref_option, reason = "serde calls it so")]
+fn seconds<S: Serializer>(span: &Option<Span>, serializer: S) -> Result<S::Ok, S::Error> {
+    span.map(|span| span.ns() / 1_000_000_000).serialize(serializer)
+}
+
+/// A request as a line.
+#[derive(Serialize)]
+struct Line<'r> {
+    weir: u64,
+    #[serde(flatten)]
+    request: &'r Request,
 }
 
 const REQUESTS: [&str; 10] = [
@@ -61,7 +97,11 @@ const LINE: usize = 1_000;
 
 impl Request {
     /// Reads one line.
-    pub(crate) fn read(line: &[u8]) -> Result<Request, Refused> {
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, and its cure.
+    pub fn read(line: &[u8]) -> Result<Request, Refused> {
         let example = "a request is one line such as {\"weir\":1,\"do\":\"status\"}";
         let value: Value = serde_json::from_slice(line)
             .map_err(|why| Refused::call(format!("this is not JSON: {why}"), example))?;
@@ -108,27 +148,11 @@ impl Request {
     }
 
     /// As one line.
-    pub(crate) fn line(&self) -> String {
-        let (asked, mut rest) = match self {
-            Request::Status => ("status", json!({})),
-            Request::Tree { all } => ("tree", json!({ "all": all })),
-            Request::Books => ("books", json!({})),
-            Request::Apply(apply) => ("apply", apply.to_json()),
-            Request::Confirm => ("confirm", json!({})),
-            Request::Rollback { to: None, comment } => ("rollback", json!({ "comment": comment })),
-            Request::Rollback { to, comment } => {
-                ("rollback", json!({ "to": to, "comment": comment }))
-            }
-            Request::History => ("history", json!({})),
-            Request::Observe { on } => ("observe", json!({ "on": on })),
-            Request::Metrics => ("metrics", json!({})),
-            Request::Stop => ("stop", json!({})),
-        };
-        let mut line = json!({ "weir": VERSION, "do": asked });
-        if let (Some(line), Some(rest)) = (line.as_object_mut(), rest.as_object_mut()) {
-            line.append(rest);
-        }
-        format!("{line}\n")
+    #[must_use]
+    pub fn line(&self) -> String {
+        let line = serde_json::to_string(&Line { weir: VERSION, request: self });
+        // words and numbers always are JSON
+        line.unwrap_or_default() + "\n"
     }
 }
 
@@ -145,26 +169,6 @@ impl Apply {
             dry: words.flag("dry")?.unwrap_or(false),
             allow_skipped: words.flag("allow_skipped")?.unwrap_or(false),
         })
-    }
-
-    fn to_json(&self) -> Value {
-        let mut value = json!({ "name": self.name, "text": self.text });
-        if let Some(table) = &self.subscribers {
-            value["subscribers"] = Value::from(table.as_str());
-        }
-        if !self.comment.is_empty() {
-            value["comment"] = Value::from(self.comment.as_str());
-        }
-        if let Some(span) = self.confirm {
-            value["confirm_s"] = Value::from(span.ns() / 1_000_000_000);
-        }
-        if self.dry {
-            value["dry"] = Value::Bool(true);
-        }
-        if self.allow_skipped {
-            value["allow_skipped"] = Value::Bool(true);
-        }
-        value
     }
 }
 
@@ -289,6 +293,33 @@ mod tests {
             let line = request.line();
             assert_eq!(line.matches('\n').count(), 1, "{line}");
             assert_eq!(read(&line), Ok(request));
+        }
+    }
+
+    #[test]
+    fn a_request_is_written_as_ever() {
+        let apply = Apply {
+            name: "p".into(),
+            text: "t".into(),
+            subscribers: None,
+            comment: String::new(),
+            confirm: Some(Span::from_secs(60)),
+            dry: true,
+            allow_skipped: false,
+        };
+        for (request, line) in [
+            (Request::Status, r#"{"weir":1,"do":"status"}"#),
+            (Request::Tree { all: false }, r#"{"weir":1,"do":"tree","all":false}"#),
+            (
+                Request::Rollback { to: None, comment: "x".into() },
+                r#"{"weir":1,"do":"rollback","comment":"x"}"#,
+            ),
+            (
+                Request::Apply(Box::new(apply)),
+                r#"{"weir":1,"do":"apply","name":"p","text":"t","confirm_s":60,"dry":true}"#,
+            ),
+        ] {
+            assert_eq!(request.line(), format!("{line}\n"));
         }
     }
 

@@ -1,0 +1,28 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod answer;
+mod client;
+mod counters;
+pub mod metrics;
+mod named;
+mod problem;
+mod refused;
+mod request;
+mod revision;
+mod status;
+mod tree;
+
+pub use answer::{Answer, Applied, Compared, Confirmed, Metrics, Moved, Observed, Stopped};
+pub use answer::{line, pretty, read};
+pub use client::{Client, Failure};
+pub use counters::{Books, Both, Count, Counters, LeafBooks};
+pub use named::Named;
+pub use problem::{Problem, problems};
+pub use refused::{Fault, Refused};
+pub use request::{Apply, Request, VERSION};
+pub use revision::{About, Confirm, Fate, History, How, Kept, Revision};
+pub use status::{
+    Mode, Packets, Port, PortCounters, Ports, RoundTrip, RoundTrips, Status, Stored, Subscribers,
+};
+pub use tree::{Asker, Direction, Kind, Now, Row, Tree};
