@@ -1,9 +1,10 @@
 //! `weir run`: a link on real interfaces. The daemon has one thread for packets and one for
-//! control; between them lie two queues of letters (mail.rs).
+//! control; between them lie queues of letters (mail.rs).
 //!
 //! Read on in this order: `ports.rs` opens what the frames come from, `wheel.rs` turns, `link.rs`
-//! is control's end of it, `control.rs` changes it for the operator, `serve.rs` does that for many
-//! at once: from `board.rs` they are told what is known, at `desk.rs` policies are read.
+//! changes what turns and `reader.rs` reads what it counts, `control.rs` does that for the operator,
+//! `serve.rs` for many at once: from `board.rs` they are told what is known, at `desk.rs` policies
+//! are read.
 
 pub(crate) mod answers;
 mod begin;
@@ -26,6 +27,7 @@ mod mail;
 mod places;
 mod ports;
 mod pulse;
+mod reader;
 pub(crate) mod remove;
 mod reopen;
 mod revision;

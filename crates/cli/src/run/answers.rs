@@ -10,9 +10,10 @@ use weir_packet::{Reason, Side};
 use weir_policy::plan::{Kind, NodeId, Shares};
 use weir_policy::{Both, Plan};
 use weir_units::{Instant, Rate, limits};
+use weir_xdp::Counts;
 
 use super::facts::Facts;
-use super::link::Ports;
+use super::reader::Ports;
 
 /// How long what is in effect waits, and what comes then.
 pub(crate) fn confirm(waits: Option<(Instant, u64)>, now: Instant) -> Option<Confirm> {
@@ -23,11 +24,15 @@ pub(crate) fn confirm(waits: Option<(Instant, u64)>, now: Instant) -> Option<Con
 }
 
 /// Both ports; without `ports` nothing is known of them.
-pub(crate) fn ports(plan: &Plan, ports: Option<&Ports>) -> control::Ports {
+pub(crate) fn ports(
+    plan: &Plan,
+    ports: Option<&Ports>,
+    passed: [Option<Counts>; 2],
+) -> control::Ports {
     let one = |side: Side, interface: &str| {
         let state = ports.map(|ports| ports.state[side as usize]);
         let counted = ports.and_then(|ports| ports.counters[side as usize]);
-        let passed = ports.and_then(|ports| ports.passed[side as usize]);
+        let passed = passed[side as usize].filter(|_| ports.is_some());
         let state = match state {
             Some(PortState::Up) => "up",
             Some(PortState::NoLink) => "no link",

@@ -7,15 +7,17 @@ use std::time::Duration;
 
 use weir_control::metrics::Times;
 use weir_control::{Mode, Packets, Refused, Status, Stored, Tree, metrics};
-use weir_engine::RoundTrips;
+use weir_engine::{Report, RoundTrips};
 use weir_io::wait::now;
 use weir_packet::Side;
 use weir_units::{Instant, Rate, Span, limits};
+use weir_xdp::Counts;
 
 use super::answers;
 
 use super::desk::Before;
-use super::link::Ports;
+use super::facts::Facts;
+use super::reader::{Ports, Reader, Terms};
 use super::revision::Revision;
 use super::trouble::Trouble;
 
@@ -33,6 +35,12 @@ pub(crate) struct Told {
     pub(crate) waits: Option<(Instant, u64)>,
     pub(crate) history: Stored,
     pub(crate) troubles: Vec<Trouble>,
+    pub(crate) is_alive: bool,
+    pub(crate) found: [Option<Rate>; 2],
+    pub(crate) round_trips: RoundTrips,
+    /// What the programs at the ports did with frames.
+    pub(crate) passed: [Option<Counts>; 2],
+    pub(crate) terms: Terms,
 }
 
 impl Told {
@@ -48,8 +56,18 @@ pub(crate) struct Look {
     pub(crate) ports: Result<Ports, String>,
     pub(crate) packets: Packets,
     pub(crate) longest_gap: Span,
-    pub(crate) found: [Option<Rate>; 2],
-    pub(crate) round_trips: RoundTrips,
+}
+
+impl Look {
+    /// Asks the packet thread; `is_alive` tells whether it turns.
+    pub(crate) fn of(reader: &mut Reader, facts: &Facts, is_alive: bool, now: Instant) -> Look {
+        Look {
+            at: now,
+            ports: reader.ports(),
+            packets: answers::packets(facts, is_alive, now),
+            longest_gap: facts.longest_gap(),
+        }
+    }
 }
 
 /// What the classes had got when somebody last counted.
@@ -57,6 +75,14 @@ pub(crate) struct Counted {
     pub(crate) at: Instant,
     /// All of them, also those that got nothing.
     pub(crate) tree: Result<Tree, String>,
+}
+
+impl Counted {
+    /// What was read under these terms.
+    pub(crate) fn of(report: Result<Report, String>, terms: &Terms, now: Instant) -> Counted {
+        let tree = report.map(|report| answers::tree(&report, &terms.plan, now));
+        Counted { at: now, tree }
+    }
 }
 
 /// What is younger is told as it is.
@@ -219,7 +245,7 @@ pub(crate) fn status(told: &Told, look: Option<&Look>, now: Instant) -> Status {
         let cure = "what is said of ports and packets is as old; look for what keeps the CPU busy";
         troubles.insert(0, Trouble::new(what, cure));
     }
-    let found = |side: Side| look.and_then(|look| look.found[side as usize]).map(Rate::bps);
+    let found = |side: Side| told.found[side as usize].map(Rate::bps);
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         link: plan.name.clone(),
@@ -228,12 +254,12 @@ pub(crate) fn status(told: &Told, look: Option<&Look>, now: Instant) -> Status {
         bypass: told.bypass.clone(),
         found_down: found(Side::Lan),
         found_up: found(Side::Wan),
-        round_trips: answers::round_trips(look.map_or_else(Default::default, |l| l.round_trips)),
+        round_trips: answers::round_trips(told.round_trips),
         file: told.file.clone(),
         uptime_s: now.since(told.started).ns() / 1_000_000_000,
         revision: told.revision.about.revision(),
         confirm: answers::confirm(told.waits, now),
-        ports: answers::ports(plan, ports.as_ref().ok()),
+        ports: answers::ports(plan, ports.as_ref().ok(), told.passed),
         packets: look.map(|look| look.packets),
         flows: ports.as_ref().ok().map(|ports| ports.flows as u64),
         stale_s: stale,

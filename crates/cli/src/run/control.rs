@@ -8,19 +8,20 @@ use weir_control::{
     Answer, Applied, Compared, Confirmed, Fate, How, Kept, Mode, Moved, Observed, Problem, Refused,
     Request, Stored, Subscribers,
 };
+use weir_engine::Snapshot;
 use weir_policy::{Plan, Source};
 use weir_units::{Instant, Span};
 
 use super::answers;
 use super::begin::Begin;
-use super::board::{self, Counted, Look, Told};
+use super::board::Told;
 use super::change::{Changes, Step};
 #[cfg(test)]
 use super::desk::Text;
 use super::desk::{Prepared, Read};
 use super::facts::Facts;
 use super::history::History;
-use super::link::{Link, Ports};
+use super::link::Link;
 use super::revision::{By, Revision, changes};
 use super::trouble::Trouble;
 use crate::out::say;
@@ -107,58 +108,6 @@ impl Control {
         }
     }
 
-    /// Answers one line with one line, here and now. Never fails: what is wrong is the answer.
-    #[cfg(test)]
-    pub(crate) fn answer_line(&mut self, line: &[u8], asker: Asker<'_>) -> (String, After) {
-        let request = Request::read(line);
-        let stops = matches!(request, Ok(Request::Stop));
-        let answer = request.and_then(|request| self.answer(request, asker));
-        let after = if stops && answer.is_ok() { After::Stop } else { After::Nothing };
-        (weir_control::line(&answer), after)
-    }
-
-    /// Does what is asked, as [`super::serve`] does it on several threads.
-    #[cfg(test)]
-    fn answer(&mut self, asked: Request, asker: Asker<'_>) -> Result<Answer, Refused> {
-        let now = asker.now;
-        match asked {
-            Request::Status => {
-                let look = self.look(now);
-                Ok(Answer::Status(Box::new(board::status(&self.told(), Some(&look), now))))
-            }
-            Request::Tree { all } => {
-                let counted = self.count(now);
-                board::tree(&self.told(), Some(&counted), all, now).map(Answer::Tree)
-            }
-            Request::Metrics => {
-                let (look, counted) = (self.look(now), self.count(now));
-                let text = board::metrics(&self.told(), Some(&look), Some(&counted), now);
-                Ok(Answer::Metrics(weir_control::Metrics { text }))
-            }
-            Request::Apply(apply) => {
-                let text = Text::Policy(apply);
-                match text.read(asker.by(How::Apply), self.told().before())? {
-                    Read::Policy(prepared) => self.put(*prepared, asker),
-                    Read::Request(_) | Read::File(..) => unreachable!("a policy is read"),
-                }
-            }
-            Request::Rollback { to, comment } => match self.back_to(to, &comment, asker)? {
-                Back::Done(moved) => Ok(Answer::Moved(moved)),
-                Back::To(sources, by) => {
-                    match Text::Again(sources).read(by, self.told().before())? {
-                        Read::Policy(prepared) => self.go_back(*prepared, asker).map(Answer::Moved),
-                        Read::Request(_) | Read::File(..) => unreachable!("a policy is read"),
-                    }
-                }
-            },
-            Request::Stop => {
-                let link = self.link.plan().name.clone();
-                Ok(Answer::Stopped(weir_control::Stopped { link }))
-            }
-            other => self.simple(&other, asker),
-        }
-    }
-
     /// Reads the file again, here and now.
     #[cfg(test)]
     pub(crate) fn reload(&mut self, now: Instant, of_day: u64) {
@@ -172,10 +121,6 @@ impl Control {
     /// What needs neither a text nor what the packet thread counts by class.
     pub(crate) fn simple(&mut self, asked: &Request, asker: Asker<'_>) -> Result<Answer, Refused> {
         match asked {
-            Request::Books => {
-                let books = self.link.books().map_err(|why| board::stuck(&why))?;
-                Ok(Answer::Books(Box::new(answers::books(&books, asker.now))))
-            }
             Request::Confirm => {
                 let steps = self.changes.confirm()?;
                 self.keep(steps);
@@ -184,13 +129,14 @@ impl Control {
             }
             Request::History => Ok(Answer::History(self.all_revisions())),
             Request::Observe { on } => {
-                self.link.observe(*on).map_err(|why| board::stuck(&why))?;
+                self.link.observe(*on).map_err(|why| super::board::stuck(&why))?;
                 let does = if *on { "only observes" } else { "shapes" };
                 say(&format!("weir: the link {does}, as {} asked", asker.name));
                 Ok(Answer::Observed(Observed { mode: Mode::of(self.link.is_observing()) }))
             }
             Request::Status
             | Request::Tree { .. }
+            | Request::Books
             | Request::Metrics
             | Request::Apply(_)
             | Request::Rollback { .. }
@@ -248,15 +194,9 @@ impl Control {
         self.troubles = troubles;
     }
 
-    /// Whether packets still turn.
-    pub(crate) fn is_alive(&self) -> bool {
-        self.link.is_alive()
-    }
-
-    /// The link, for who watches its interfaces, and how its ports are.
-    pub(crate) fn watched(&mut self) -> Option<(&mut Link, Ports)> {
-        let ports = self.link.ports().ok()?;
-        Some((&mut self.link, ports))
+    /// The link, for who watches its interfaces.
+    pub(crate) fn link(&mut self) -> &mut Link {
+        &mut self.link
     }
 
     /// What is known without asking the packet thread.
@@ -278,36 +218,22 @@ impl Control {
                 kept: self.history.told().count(),
             },
             troubles: self.troubles(),
-        }
-    }
-
-    /// How the link is now, by the word of the packet thread.
-    pub(crate) fn look(&mut self, now: Instant) -> Look {
-        Look {
-            at: now,
-            ports: self.link.ports(),
-            packets: answers::packets(self.link.facts(), self.link.is_alive(), now),
-            longest_gap: self.link.facts().longest_gap(),
+            is_alive: self.link.is_alive(),
             found: self.link.found(),
             round_trips: self.link.round_trips(),
+            passed: self.link.passed(),
+            terms: self.link.terms(),
         }
     }
 
-    /// Follows the line where its rate is found, and notes how long ways take each second.
-    pub(crate) fn follow_the_line(&mut self, is_second: bool) {
-        if (is_second || self.link.finds())
-            && let Err(why) = self.link.follow_the_line()
-            && is_second
-        {
-            say(&format!("weir: {why}"));
-        }
+    /// Whether the rate of the line is found.
+    pub(crate) fn finds(&self) -> bool {
+        self.link.finds()
     }
 
-    /// What the classes have got by now.
-    pub(crate) fn count(&mut self, now: Instant) -> Counted {
-        let report = self.link.report();
-        let tree = report.map(|report| answers::tree(&report, self.link.plan(), now));
-        Counted { at: now, tree }
+    /// Follows the line where its rate is found, and notes how long ways take.
+    pub(crate) fn follow_the_line(&mut self, totals: &Snapshot) -> Result<(), String> {
+        self.link.follow_the_line(totals)
     }
 
     /// What the packet thread tells of itself, for who asks without holding control.

@@ -4,11 +4,13 @@
 
 use weir_engine::Report;
 use weir_packet::Side;
+use weir_policy::Plan;
 use weir_units::limits::CROWD_ADDRESSES;
 use weir_units::{Instant, Span};
 
-use super::link::{Link, Ports};
+use super::link::Link;
 use super::ports::{Kept, Way};
+use super::reader::Ports;
 use super::signs::{A_SECOND, Signs};
 use super::trouble::Trouble;
 
@@ -52,8 +54,23 @@ impl Lookout {
         }
     }
 
+    /// Whether frames are to be counted by class at this look.
+    pub(crate) fn wants_report(&mut self, plan: &Plan, now: Instant) -> bool {
+        let is_due = now >= self.count_at;
+        if is_due {
+            self.count_at = now + if plan.nodes.len() > LARGE { SELDOM } else { OFTEN };
+        }
+        is_due
+    }
+
     /// Looks once; returns what happened, in words, what is new of the trouble too.
-    pub(crate) fn look(&mut self, link: &mut Link, ports: &Ports, now: Instant) -> Vec<String> {
+    pub(crate) fn look(
+        &mut self,
+        link: &mut Link,
+        ports: &Ports,
+        report: Option<&Report>,
+        now: Instant,
+    ) -> Vec<String> {
         let (mut events, mut troubles) = self.kept.look_after(link, ports, now);
         for side in [Side::Lan, Side::Wan] {
             if link.facts().is_starved(side) {
@@ -70,13 +87,9 @@ impl Lookout {
             troubles.push(Trouble::new(what, cure));
         }
         troubles.extend(self.signs(link));
-        if now >= self.count_at {
-            let is_large = link.plan().nodes.len() > LARGE;
-            self.count_at = now + if is_large { SELDOM } else { OFTEN };
-            if let Ok(report) = link.report() {
-                self.rest = self.rest(link, &report);
-                self.crowds = crowds(&report, &link.plan().name);
-            }
+        if let Some(report) = report {
+            self.rest = self.rest(link, report);
+            self.crowds = crowds(report, &link.plan().name);
         }
         troubles.extend(self.rest.clone());
         troubles.extend_from_slice(&self.crowds);

@@ -8,9 +8,10 @@ use weir_units::{Instant, Span};
 use weir_xdp::Counts;
 
 use super::helper::Ask;
-use super::link::{Link, Ports};
+use super::link::Link;
 use super::ports::{Given, Kept, Watch, Way, held, notes};
 use super::pulse::GUARD_BEAT;
+use super::reader::Ports;
 use super::trouble::Trouble;
 
 /// A guard that has not looked for so long has died or stands still.

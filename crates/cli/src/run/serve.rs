@@ -11,25 +11,28 @@ use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Scope};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weir_control::{Answer, How, Metrics, Refused, Request, Stopped, pretty};
-use weir_engine::Margin;
+use weir_engine::{Margin, Report};
 use weir_io::wait::now;
+use weir_policy::Plan;
 use weir_units::{Instant, Span, limits};
 
-use super::board::Board;
+use super::board::{Board, Counted, Look, stuck};
 use super::clock;
 use super::control::{After, Asker, Back, Control};
 use super::desk::{Desk, Read, Text};
-use super::link::{Link, Ports};
+use super::facts::Facts;
+use super::link::Link;
 use super::places::Places;
+use super::reader::{Ports, Reader, Terms};
 use super::socket::{Lines, NoLine, Socket};
 use super::trouble::Trouble;
-use super::{http, who};
+use super::{answers, http, who};
 use crate::out::say;
 
 /// What the system wants of a running link.
@@ -54,19 +57,29 @@ const TICK: Duration = Duration::from_millis(200);
 /// How often the line is followed, where the policy leaves its rate to weir.
 const CADENCE: Duration = Duration::from_nanos(Margin::CADENCE.ns());
 
+/// Who looks after the interfaces of a link, once a second.
+pub(crate) trait Watcher {
+    /// Whether it wants to know what the classes have got.
+    fn wants_report(&mut self, plan: &Plan, now: Instant) -> bool;
+
+    /// Looks once, and tells what is wrong.
+    fn look(&mut self, link: &mut Link, ports: &Ports, report: Option<&Report>) -> Vec<Trouble>;
+}
+
 /// Serves until a signal or a request says stop; gives the link back, to be stopped. `signals` is
-/// the way in for signals: whoever catches them holds a clone of the sender. `every_second` is
-/// called with the link and how its ports are, and returns what is wrong with them.
+/// the way in for signals: whoever catches them holds a clone of the sender.
 pub(crate) fn run(
-    control: Control,
+    (control, reader): (Control, Reader),
     doors: &Doors,
     signals: (Sender<Signal>, Receiver<Signal>),
-    mut every_second: impl FnMut(&mut Link, &Ports) -> Vec<Trouble>,
+    watcher: &mut impl Watcher,
 ) -> Link {
     let (sender, signals) = signals;
     let (stop, stopped) = channel();
     let hall = Hall {
         board: Board::new(control.told()),
+        facts: control.facts(),
+        reader: Mutex::new(reader),
         control: Mutex::new(control),
         desk: Desk::new(),
         places: Places::default(),
@@ -89,7 +102,7 @@ pub(crate) fn run(
         for failed in spawned.into_iter().chain(telling).filter_map(Result::err) {
             say(&format!("weir: not all of control works: no thread: {failed}"));
         }
-        shared.turn(&stopped, &mut every_second);
+        shared.turn(&stopped, watcher);
         shared.end();
     });
     hall.control.into_inner().unwrap_or_else(PoisonError::into_inner).end()
@@ -97,7 +110,10 @@ pub(crate) fn run(
 
 /// What the threads share.
 struct Hall {
+    /// Who needs both takes the reader first.
+    reader: Mutex<Reader>,
     control: Mutex<Control>,
+    facts: Arc<Facts>,
     board: Board,
     desk: Desk,
     places: Places,
@@ -116,6 +132,27 @@ impl Hall {
         self.control.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Reads what the link counts; control is not held for that.
+    fn reader(&self) -> MutexGuard<'_, Reader> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the classes have got, and by which policy. Control is held only where the policy
+    /// changes faster than the books can be read.
+    fn report(&self) -> (Result<Report, String>, Terms) {
+        let mut reader = self.reader();
+        for _ in 0..TRIES {
+            let terms = self.board.told().terms.clone();
+            if let Some(report) = reader.report(&terms).transpose() {
+                return (report, terms);
+            }
+        }
+        let control = self.locked();
+        let terms = control.told().terms;
+        let none = || "the policy changes all the time".to_owned();
+        (reader.report(&terms).and_then(|report| report.ok_or_else(none)), terms)
+    }
+
     /// Does something with control, and writes down what it knows then.
     fn control<T>(&self, work: impl FnOnce(&mut Control) -> T) -> T {
         let mut control = self.locked();
@@ -129,30 +166,48 @@ impl Hall {
     }
 
     /// Time and the link, until the end.
-    fn turn(
-        &self,
-        stopped: &Receiver<()>,
-        every_second: &mut impl FnMut(&mut Link, &Ports) -> Vec<Trouble>,
-    ) {
+    fn turn(&self, stopped: &Receiver<()>, watcher: &mut impl Watcher) {
         let mut second = now() + Span::from_secs(1);
         while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(CADENCE) {
-            let is_alive = self.control(|control| {
-                control.step(now());
-                let is_second = now() >= second;
-                control.follow_the_line(is_second);
-                if is_second {
-                    second = now() + Span::from_secs(1);
-                    if let Some((link, ports)) = control.watched() {
-                        let troubles = every_second(link, &ports);
-                        control.set_troubles(troubles);
-                    }
-                }
-                control.is_alive()
-            });
-            if !is_alive {
+            self.control(|control| control.step(now()));
+            let is_second = now() >= second;
+            self.follow_the_line(is_second);
+            if is_second {
+                second = now() + Span::from_secs(1);
+                self.look_after(watcher);
+            }
+            if !self.board.told().is_alive {
                 return;
             }
         }
+    }
+
+    /// Follows the line where its rate is found, and notes how long ways take each second.
+    fn follow_the_line(&self, is_second: bool) {
+        if !is_second && !self.locked().finds() {
+            return;
+        }
+        let totals = self.reader().totals();
+        let followed =
+            totals.and_then(|totals| self.control(|control| control.follow_the_line(&totals)));
+        if let Err(why) = followed
+            && is_second
+        {
+            say(&format!("weir: {why}"));
+        }
+    }
+
+    /// Looks after the interfaces. What the packet thread is asked for that is asked before control
+    /// is held.
+    fn look_after(&self, watcher: &mut impl Watcher) {
+        let Ok(ports) = self.reader().ports() else { return };
+        let told = self.board.told();
+        let report = watcher.wants_report(&told.terms.plan, now()).then(|| self.report());
+        let report = report.and_then(|(report, _)| report.ok());
+        self.control(|control| {
+            let troubles = watcher.look(control.link(), &ports, report.as_ref());
+            control.set_troubles(troubles);
+        });
     }
 
     /// Does what signals ask, until the end. Nothing that takes time is done here.
@@ -213,12 +268,13 @@ impl Hall {
         while !self.is_ending() {
             let wanted = self.board.wanted(TICK);
             if wanted.look {
-                let mut control = self.locked();
-                self.board.put_look(control.look(now()));
+                let is_alive = self.board.told().is_alive;
+                let mut reader = self.reader();
+                self.board.put_look(Look::of(&mut reader, &self.facts, is_alive, now()));
             }
             if wanted.count {
-                let mut control = self.locked();
-                self.board.put_counted(control.count(now()));
+                let (report, terms) = self.report();
+                self.board.put_counted(Counted::of(report, &terms, now()));
             }
         }
     }
@@ -378,6 +434,7 @@ impl Hall {
                     }
                 }
             }
+            Request::Books => books(&mut self.reader(), asker.now),
             other => self.control(|control| control.simple(&other, asker)),
         }
     }
@@ -437,6 +494,15 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// How long one waits for a place: longer than a silent one keeps it.
 const WAITS: Span = Span::from_secs(limits::CONTROL_PLACE_SECS + 1);
+
+/// How often the books are read again because the policy has changed meanwhile.
+const TRIES: u32 = 3;
+
+/// The raw counters.
+pub(crate) fn books(reader: &mut Reader, now: Instant) -> Result<Answer, Refused> {
+    let books = reader.books().map_err(|why| stuck(&why))?;
+    Ok(Answer::Books(Box::new(answers::books(&books, now))))
+}
 
 /// The right to have a large request: one at a time, so that their memory has a bound.
 struct Large<'h>(&'h AtomicBool);

@@ -6,14 +6,14 @@ use std::process::ExitCode;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use weir_engine::Config;
+use weir_engine::{Config, Report};
 use weir_io::notify::{Notify, watchdog_span};
 use weir_io::privileges::{Capabilities, Capability};
 use weir_io::signals::{self, Signals};
 use weir_io::wait::now;
 use weir_packet::Side;
-use weir_policy::{Reading, Severity, Source};
-use weir_units::Span;
+use weir_policy::{Plan, Reading, Severity, Source};
+use weir_units::{Instant, Span};
 
 use crate::out::{hold_printing, print_aside, print_the_rest, problem, say};
 use crate::{files, problems};
@@ -28,8 +28,9 @@ use super::http;
 use super::link::{Link, Start};
 use super::lookout::Lookout;
 use super::ports::{self, Kept, Opened, Wanted};
+use super::reader::{Ports, Reader};
 use super::rights::{self, User};
-use super::serve::{self, Doors, Signal};
+use super::serve::{self, Doors, Signal, Watcher};
 use super::socket::{self, Socket};
 use super::trouble::Trouble;
 use super::words::{self, Wire};
@@ -108,7 +109,7 @@ fn up(args: &Args) -> Result<ExitCode, ExitCode> {
         bypass: kept.bridge.clone(),
         settle_in: Box::new(move || drop(settled.send(settle_in(cpu, first)))),
     });
-    let link = link.map_err(|why| problem(&why))?;
+    let (link, reader) = link.map_err(|why| problem(&why))?;
     // frames of strangers are not read before the thread that reads them has given up its rights
     let settled = has_settled.recv().unwrap_or_else(|_| Err("the packet thread has ended".into()));
     let notes = settled.and_then(|notes| rights::keep_least().map(|()| notes));
@@ -118,7 +119,27 @@ fn up(args: &Args) -> Result<ExitCode, ExitCode> {
     kept.take_over();
     print_aside();
     say(&begun(&link, &kept));
-    Ok(serve(Control::new(link, begin, history, &file, now()), &doors, signals, kept))
+    let control = Control::new(link, begin, history, &file, now());
+    Ok(serve((control, reader), &doors, signals, kept))
+}
+
+/// Looks after the link; what is new is logged, what is wrong is told to systemd as well.
+struct Watching {
+    lookout: Lookout,
+    systemd: Told,
+}
+
+impl Watcher for Watching {
+    fn wants_report(&mut self, plan: &Plan, now: Instant) -> bool {
+        self.lookout.wants_report(plan, now)
+    }
+
+    fn look(&mut self, link: &mut Link, ports: &Ports, report: Option<&Report>) -> Vec<Trouble> {
+        let events = self.lookout.look(link, ports, report, now());
+        events.iter().for_each(|event| say(&format!("weir: {event}")));
+        self.systemd.status(self.lookout.troubles());
+        self.lookout.troubles().to_vec()
+    }
 }
 
 /// Gives up what only the start takes.
@@ -135,7 +156,12 @@ fn give_up(user: Option<User>, args: &Args, link: &str) -> Result<Vec<String>, S
 }
 
 /// Answers the operator and looks after the ports until the end.
-fn serve(control: Control, doors: &Doors, signals: Signals, kept: Kept) -> ExitCode {
+fn serve(
+    (control, reader): (Control, Reader),
+    doors: &Doors,
+    signals: Signals,
+    kept: Kept,
+) -> ExitCode {
     let (sender, receiver) = mpsc::channel();
     let forward = sender.clone();
     std::thread::spawn(move || {
@@ -154,17 +180,13 @@ fn serve(control: Control, doors: &Doors, signals: Signals, kept: Kept) -> ExitC
             }
         }
     });
-    let mut told = Told::new();
-    told.ready();
+    let systemd = Told::new();
+    systemd.ready();
     beat(control.facts());
-    let mut lookout = Lookout::new(kept);
-    let link = serve::run(control, doors, (sender, receiver), |link, ports| {
-        let events = lookout.look(link, ports, now());
-        events.iter().for_each(|event| say(&format!("weir: {event}")));
-        told.status(lookout.troubles());
-        lookout.troubles().to_vec()
-    });
-    told.stopping();
+    let mut watcher = Watching { lookout: Lookout::new(kept), systemd };
+    let link = serve::run((control, reader), doors, (sender, receiver), &mut watcher);
+    let Watching { lookout, systemd } = watcher;
+    systemd.stopping();
     let broken = !link.is_alive();
     let mut kept = lookout.kept;
     let cut = kept.let_go().err();

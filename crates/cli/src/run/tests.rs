@@ -1,6 +1,8 @@
 //! A link whose wires are queues in memory, with control on top: what the operator asks, while
 //! frames of numbered flows pass.
 
+mod asked;
+mod documented;
 mod doors;
 mod rows;
 
@@ -12,11 +14,11 @@ use std::sync::mpsc::{Sender, channel};
 
 use serde_json::{Value, json};
 use weir_control::{Apply, How, Request};
-use weir_engine::Config;
+use weir_engine::{Config, Report};
 use weir_io::wait::now;
 use weir_io::{MemoryPort, MemoryWire, Port};
 use weir_packet::{Build, Pool};
-use weir_policy::Source;
+use weir_policy::{Plan, Source};
 use weir_units::{Instant, Span};
 
 use super::begin::begin;
@@ -25,10 +27,13 @@ use super::history::History;
 use super::http;
 use super::link::{Link, Start};
 use super::pulse::Pulse;
+use super::reader::Ports;
 use super::revision::{By, Revision, read_again};
 use super::serve::{self, Doors, Signal};
 use super::socket::{Lines, Socket, path_of};
+use super::trouble::Trouble;
 use crate::files;
+use asked::Asked;
 
 /// A folder of its own for one test, removed in the end.
 pub(super) struct Folder(pub(super) PathBuf);
@@ -72,7 +77,7 @@ pub(super) fn revision(number: u64, rate: &str) -> Revision {
 struct World {
     folder: Folder,
     wires: [MemoryWire; 2],
-    control: Control,
+    asked: Asked,
 }
 
 const FLOWS: u16 = 8;
@@ -110,7 +115,7 @@ impl World {
         let begin = begin(&file, files::policy(&file), link, &history, 1_000).unwrap();
         let (lan, lan_wire) = MemoryPort::new(1_500);
         let (wan, wan_wire) = MemoryPort::new(1_500);
-        let link = Link::start(Start {
+        let (link, reader) = Link::start(Start {
             plan: begin.revision.plan.clone(),
             observing: false,
             config: Config { queue_frames: 2_000, flows: 64, seed: 1, watch: true },
@@ -123,7 +128,8 @@ impl World {
         })
         .unwrap();
         let control = Control::new(link, begin, history, named, now());
-        World { folder, wires: [lan_wire, wan_wire], control }
+        let asked = Asked { control, reader };
+        World { folder, wires: [lan_wire, wan_wire], asked }
     }
 
     fn ask(&mut self, request: Request) -> Value {
@@ -131,30 +137,30 @@ impl World {
     }
 
     fn ask_at(&mut self, request: Request, now: Instant) -> Value {
-        ask(&mut self.control, request, now)
+        ask(&mut self.asked, request, now)
     }
 
     fn down(&mut self) -> String {
-        down(&mut self.control)
+        down(&mut self.asked)
     }
 
     /// Stops as `weir stop` does, and leaves what is on disk.
     fn stop(self) -> Folder {
-        self.control.end().stop();
+        self.asked.control.end().stop();
         self.folder
     }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "made where it is asked")]
-fn ask(control: &mut Control, request: Request, now: Instant) -> Value {
+fn ask(asked: &mut Asked, request: Request, now: Instant) -> Value {
     let asker = Asker { name: "anna", now, of_day: 1_000 };
-    let (line, _) = control.answer_line(request.line().trim().as_bytes(), asker);
+    let line = asked.answer_line(request.line().trim().as_bytes(), asker);
     serde_json::from_str(&line).unwrap()
 }
 
 /// The link's rate downwards, as the tree tells it.
-fn down(control: &mut Control) -> String {
-    let tree = ask(control, Request::Tree { all: true }, now());
+fn down(asked: &mut Asked) -> String {
+    let tree = ask(asked, Request::Tree { all: true }, now());
     weir_units::Rate::from_bps(tree["rows"][0]["down"]["rate"].as_u64().unwrap()).to_string()
 }
 
@@ -324,7 +330,7 @@ fn what_is_not_confirmed_goes_back_also_over_a_restart() {
     assert_eq!(world.down(), "5gbit");
     let refused = world.ask_at(apply(&policy("4gbit"), None), Instant::from_ns(0));
     assert!(refused["error"]["cure"].as_str().unwrap().contains("weir confirm"), "{refused}");
-    world.control.step(Instant::from_ns(60_000_000_000));
+    world.asked.control.step(Instant::from_ns(60_000_000_000));
     assert_eq!(world.down(), "10gbit");
     let fates = |world: &mut World| -> Vec<Value> {
         let history = world.ask(Request::History);
@@ -381,7 +387,7 @@ fn the_file_is_read_again_and_a_bad_one_is_told_of_until_a_good_one_comes() {
     let file = world.folder.0.join("p.toml");
     let reload = |world: &mut World, text: &str| {
         std::fs::write(&file, text).unwrap();
-        world.control.reload(now(), 2_000);
+        world.asked.control.reload(now(), 2_000);
         world.ask(Request::Status)
     };
     let status = reload(&mut world, &policy("2gbit"));
@@ -409,7 +415,7 @@ fn a_disk_that_takes_nothing_changes_nothing_but_is_said() {
     assert!(is_ok(&world.ask(Request::Rollback { to: None, comment: String::new() })));
     assert_eq!(world.down(), "2gbit");
     std::fs::remove_file(world.folder.0.join("l")).unwrap();
-    world.control.step(now() + Span::from_secs(61));
+    world.asked.control.step(now() + Span::from_secs(61));
     assert_eq!(world.ask(Request::Status)["trouble"], json!([]));
     let mut world = World::again(world.stop());
     assert_eq!(world.down(), "2gbit");
@@ -443,13 +449,28 @@ fn a_packet_thread_that_has_ended_is_said_and_control_goes_on() {
     world.stop();
 }
 
+/// Counts how often the link was looked after.
+struct Counting<'s>(&'s Mutex<u64>);
+
+impl serve::Watcher for Counting<'_> {
+    fn wants_report(&mut self, _: &Plan, _: Instant) -> bool {
+        false
+    }
+
+    fn look(&mut self, _: &mut Link, ports: &Ports, _: Option<&Report>) -> Vec<Trouble> {
+        assert_eq!(ports.state, [weir_io::PortState::Up; 2]);
+        *self.0.lock().unwrap() += 1;
+        Vec::new()
+    }
+}
+
 /// Control that serves at a socket until told to stop.
 fn served(world: World, work: impl FnOnce(&Path, &Sender<Signal>)) {
     served_with(world, |path, signals, _| work(path, signals));
 }
 
 fn served_with(world: World, work: impl FnOnce(&Path, &Sender<Signal>, SocketAddr)) {
-    let World { folder, control, wires: _wires } = world;
+    let World { folder, asked: Asked { control, reader }, wires: _wires } = world;
     let path = path_of(&folder.0, "l");
     let metrics = http::open(([127, 0, 0, 1], 0).into()).unwrap();
     let told_at = metrics.local_addr().unwrap();
@@ -460,12 +481,8 @@ fn served_with(world: World, work: impl FnOnce(&Path, &Sender<Signal>, SocketAdd
         let ours = sender.clone();
         let (doors, seconds) = (&doors, &seconds);
         let serving = scope.spawn(move || {
-            let every = |_: &mut Link, ports: &super::link::Ports| {
-                assert_eq!(ports.state, [weir_io::PortState::Up; 2]);
-                *seconds.lock().unwrap() += 1;
-                Vec::new()
-            };
-            serve::run(control, doors, (ours, signals), every).stop();
+            let mut watcher = Counting(seconds);
+            serve::run((control, reader), doors, (ours, signals), &mut watcher).stop();
         });
         {
             let _end = AtEnd(|| sender.send(Signal::Stop).unwrap_or_default());
@@ -534,60 +551,4 @@ fn a_request_and_a_signal_stop_it() {
         signals.send(Signal::Reload).unwrap();
         assert!(is_ok(&ask_over(&mut lines, &Request::Status)));
     });
-}
-
-/// What docs/control.md says is asked and answered, is: a request in a block, its answer in the
-/// next. `"..."` stands for anything, a number for any number.
-#[test]
-fn the_documented_answers_are_those() {
-    let document = include_str!("../../../../docs/control.md");
-    let blocks: Vec<&str> = document
-        .split("```json\n")
-        .skip(1)
-        .map(|block| block.split("```").next().unwrap())
-        .collect();
-    let folder = Folder::new("documented");
-    let policy = document.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
-    std::fs::write(folder.0.join("p.toml"), policy).unwrap();
-    let mut world = World::of(folder, "office");
-    let mut said: Option<Value> = None;
-    for block in blocks {
-        let value: Value =
-            serde_json::from_str(block).unwrap_or_else(|why| panic!("{why}: {block}"));
-        match said.take() {
-            Some(answer) => alike(&value, &answer, "answer", &answer),
-            None => {
-                let asker = Asker { name: "anna", now: now(), of_day: 1_795_313_901 };
-                let line = value.to_string();
-                let (answer, _) = world.control.answer_line(line.as_bytes(), asker);
-                said = Some(serde_json::from_str(&answer).unwrap());
-            }
-        }
-    }
-    assert!(said.is_none());
-    world.stop();
-}
-
-fn alike(shown: &Value, is: &Value, at: &str, whole: &Value) {
-    let differ = || panic!("{at}: {shown} is shown, {is} is said, in {whole:#}");
-    match (shown, is) {
-        (Value::String(any), _) if any == "..." => {}
-        (Value::Object(shown), Value::Object(is)) => {
-            if !shown.keys().eq(is.keys()) {
-                differ();
-            }
-            shown.iter().for_each(|(key, v)| alike(v, &is[key], &format!("{at}.{key}"), whole));
-        }
-        (Value::Array(shown), Value::Array(is)) => {
-            let more = shown.last() == Some(&json!("..."));
-            let shown = &shown[..shown.len() - usize::from(more)];
-            if shown.len() > is.len() || (!more && shown.len() < is.len()) {
-                differ();
-            }
-            shown.iter().zip(is).for_each(|(shown, is)| alike(shown, is, at, whole));
-        }
-        (Value::Number(_), Value::Number(_)) => {}
-        (shown, is) if shown == is => {}
-        _ => differ(),
-    }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
+use std::sync::mpsc::TrySendError;
 
 use weir_engine::{Change, Engine};
 use weir_io::wait::{Wait, now};
@@ -13,7 +13,7 @@ use weir_packet::{Burst, Side};
 use weir_units::{Instant, Span, limits};
 
 use super::facts::Facts;
-use super::mail::{Answer, Ask};
+use super::mail::{Answer, Ask, LETTERS, Post, Who};
 use super::pulse::Pulse;
 
 /// Bursts that one port may hand in during a turn before the other one is looked at.
@@ -38,8 +38,7 @@ pub(crate) struct Wheel {
     ports: [Option<Port>; 2],
     pulse: Pulse,
     wait: Wait,
-    asks: Receiver<Ask>,
-    answers: SyncSender<Answer>,
+    post: Post,
     facts: Arc<Facts>,
     state: State,
 }
@@ -51,8 +50,8 @@ struct State {
     /// Frames that a port could not take yet.
     out: [Burst; 2],
     change: Option<Box<Change>>,
-    /// Answers that control has not fetched yet.
-    unsent: VecDeque<Answer>,
+    /// Answers that nobody has fetched yet, by [`Who`] asked.
+    unsent: [VecDeque<Answer>; 2],
     stop: bool,
 }
 
@@ -64,12 +63,12 @@ impl Wheel {
         ports: [Option<Port>; 2],
         pulse: Pulse,
         wait: Wait,
-        (asks, answers): (Receiver<Ask>, SyncSender<Answer>),
+        post: Post,
         facts: Arc<Facts>,
     ) -> Wheel {
-        let state =
-            State { unsent: VecDeque::with_capacity(super::mail::LETTERS), ..State::default() };
-        Wheel { engine, ports, pulse, wait, asks, answers, facts, state }
+        let unsent = [(); 2].map(|()| VecDeque::with_capacity(LETTERS));
+        let state = State { unsent, ..State::default() };
+        Wheel { engine, ports, pulse, wait, post, facts, state }
     }
 
     /// Turns until control says stop, and gives the engine and the ports back.
@@ -224,31 +223,40 @@ impl Wheel {
     fn mail(&mut self, now: Instant) {
         if let Some(mut change) = self.state.change.take() {
             match self.engine.apply(now, &mut change) {
-                true => self.state.unsent.push_back(Answer::Changed(change)),
+                true => self.answer(Who::Link, Answer::Changed(change)),
                 false => self.state.change = Some(change),
             }
         }
-        while let Some(answer) = self.state.unsent.pop_front() {
-            match self.answers.try_send(answer) {
-                Ok(()) => {}
-                Err(TrySendError::Full(answer)) => {
-                    self.state.unsent.push_front(answer);
-                    return;
+        for who in [Who::Link, Who::Reader] {
+            let unsent = &mut self.state.unsent[who as usize];
+            let answers = &self.post.answers[who as usize];
+            while let Some(answer) = unsent.pop_front() {
+                match answers.try_send(answer) {
+                    Ok(()) => {}
+                    Err(TrySendError::Full(answer)) => {
+                        unsent.push_front(answer);
+                        break;
+                    }
+                    // control is gone, and with it the whole program; a reader may go before
+                    Err(TrySendError::Disconnected(_)) => self.state.stop |= who == Who::Link,
                 }
-                // control is gone, and with it the whole program
-                Err(TrySendError::Disconnected(_)) => self.state.stop = true,
             }
         }
         // a change is done before the next letter is opened: the order of letters is the law
-        if self.state.change.is_some() || self.state.unsent.len() == super::mail::LETTERS {
+        let is_full = |unsent: &VecDeque<Answer>| unsent.len() == LETTERS;
+        if self.state.change.is_some() || self.state.unsent.iter().any(is_full) {
             return;
         }
-        if let Ok(ask) = self.asks.try_recv() {
-            self.open(now, ask);
+        if let Ok((who, ask)) = self.post.asks.try_recv() {
+            self.open(now, who, ask);
         }
     }
 
-    fn open(&mut self, now: Instant, ask: Ask) {
+    fn answer(&mut self, who: Who, answer: Answer) {
+        self.state.unsent[who as usize].push_back(answer);
+    }
+
+    fn open(&mut self, now: Instant, who: Who, ask: Ask) {
         let answer = match ask {
             Ask::Limit { limit } => {
                 self.engine.limits(now, &[limit]);
@@ -290,7 +298,7 @@ impl Wheel {
                 return;
             }
         };
-        self.state.unsent.push_back(answer);
+        self.answer(who, answer);
     }
 
     /// A port that is not used any more gives back the buffers that the kernel had of it.

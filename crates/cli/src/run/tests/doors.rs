@@ -116,8 +116,8 @@ fn a_large_request_is_read_and_refused_like_a_small_one() {
 fn an_old_snapshot_is_said_to_be() {
     let mut world = World::new("stale");
     let then = now();
-    let (look, counted) = (world.control.look(then), world.control.count(then));
-    let told = world.control.told();
+    let (look, counted) = (world.asked.look(then), world.asked.count(then));
+    let told = world.asked.control.told();
     for (later, stale) in [(Span::from_secs(2), None), (Span::from_secs(5), Some(5))] {
         let at = then + later;
         let status = super::super::board::status(&told, Some(&look), at);
@@ -132,12 +132,29 @@ fn an_old_snapshot_is_said_to_be() {
 }
 
 #[test]
+fn books_that_another_policy_has_written_meanwhile_are_not_read() {
+    let mut world = World::new("terms");
+    let terms = world.asked.control.told().terms;
+    let classes = |world: &mut World, terms| {
+        let report = world.asked.reader.report(terms).unwrap();
+        report.map(|report| report.rows.len())
+    };
+    assert_eq!(classes(&mut world, &terms), Some(4));
+    let more = policy("10gbit") + "[class.\"/c\"]\nmatch = \"tcp\"\n";
+    assert!(is_ok(&world.ask(apply(&more, None))));
+    assert_eq!(classes(&mut world, &terms), None);
+    let terms = world.asked.control.told().terms;
+    assert_eq!(classes(&mut world, &terms), Some(5));
+    world.stop();
+}
+
+#[test]
 fn a_reload_without_a_policy_file_changes_nothing_and_is_no_trouble() {
     let folder = Folder::new("no-file");
     std::fs::write(folder.0.join("p.toml"), policy("10gbit")).unwrap();
     let named = Path::new(super::super::control::COMMAND_LINE);
     let mut world = World::named(folder, "l", Box::new(|| {}), named);
-    world.control.reload(now(), 2_000);
+    world.asked.control.reload(now(), 2_000);
     let status = world.ask(Request::Status);
     assert_eq!((&status["trouble"], &status["revision"]["number"]), (&json!([]), &json!(1)));
     assert_eq!(status["file"], "the command line");

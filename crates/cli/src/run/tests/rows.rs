@@ -95,13 +95,13 @@ fn a_file_with_a_bad_row_is_taken_at_reload_and_at_start_and_is_trouble() {
         std::fs::write(world.folder.0.join("s.csv"), format!("{HEADER}{table}")).unwrap();
     };
     write(&world, GOOD);
-    world.control.reload(now(), 2_000);
+    world.asked.control.reload(now(), 2_000);
     write(&world, BAD);
-    world.control.reload(now(), 2_000);
+    world.asked.control.reload(now(), 2_000);
     assert_eq!(ceil(&mut world, "/s1"), 50);
     is_trouble(&mut world);
     // the same file again is the same revision
-    world.control.reload(now(), 2_000);
+    world.asked.control.reload(now(), 2_000);
     is_trouble(&mut world);
     let folder = world.stop();
     let worse = BAD.replace("s2,10.0.0.2,20mbit", "s2,10.0.0.2,20mbti");
