@@ -16,9 +16,9 @@ use weir_control::{Apply, Request, Status, Stopped};
 use weir_policy::Reading;
 use weir_units::{Span, limits};
 
-use crate::files;
 use crate::out::{Out, problem, say};
 use line::Line;
+use weir_daemon::files;
 
 /// Which link is asked.
 #[derive(clap::Args)]
@@ -250,5 +250,5 @@ fn refused_rows(skipped: usize) -> String {
 
 /// Where the sockets of all links are.
 fn folder() -> &'static Path {
-    Path::new(crate::run::socket::FOLDER)
+    Path::new(weir_control::FOLDER)
 }

@@ -20,8 +20,8 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use weir_lab::Grid;
 
-use crate::files;
 use crate::out::{Out, problem};
+use weir_daemon::files;
 
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]

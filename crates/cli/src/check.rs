@@ -7,7 +7,8 @@ use weir_policy::plan::{Kind, Target};
 use weir_policy::{Enforce, Plan, Reading};
 
 use crate::out::{Out, problem};
-use crate::{files, problems};
+use crate::problems;
+use weir_daemon::files;
 
 pub(crate) fn run(file: &Path, quiet: bool, verbose: bool) -> ExitCode {
     let reading = match files::policy(file) {
@@ -27,7 +28,7 @@ pub(crate) fn run(file: &Path, quiet: bool, verbose: bool) -> ExitCode {
             out.line(&summary(&reading, plan));
             if verbose && plan.nodes[0].enforce == Enforce::Auto {
                 let rate = plan.nodes[0].shares.down.rate.max(plan.nodes[0].shares.up.rate);
-                let why = weir_engine::why_queues(rate, u64::from(crate::run::QUEUE));
+                let why = weir_engine::why_queues(rate, u64::from(weir_daemon::QUEUE));
                 out.line(&format!("link {}: enforce = \"auto\" takes queues: {why}", plan.name));
             }
         }

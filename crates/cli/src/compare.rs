@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use weir_policy::diff;
 
 use crate::out::{Out, problem, say};
-use crate::{files, problems};
+use crate::problems;
+use weir_daemon::files;
 
 pub(crate) fn run(before: &Path, after: &Path) -> ExitCode {
     let mut plans = Vec::new();

@@ -14,7 +14,8 @@ use weir_packet::{Build, Side};
 use weir_policy::Plan;
 
 use crate::out::{Out, problem};
-use crate::{explain, files, lab, live, problems, replay};
+use crate::{explain, lab, live, problems, replay};
+use weir_daemon::files;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

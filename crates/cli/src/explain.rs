@@ -10,7 +10,8 @@ use weir_policy::{Plan, Reading};
 use weir_units::Instant;
 
 use crate::out::{Out, problem};
-use crate::{Port, files, problems};
+use crate::{Port, problems};
+use weir_daemon::files;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use weir_units::limits;
 
-use crate::files;
 use crate::out::{Out, problem, say};
+use weir_daemon::files;
 
 /// What to do with the canonical form.
 #[derive(Clone, Copy, PartialEq, Eq)]

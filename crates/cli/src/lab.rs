@@ -18,7 +18,8 @@ use weir_lab::{Expected, Outcome, library, outcome, run as runs, write, write_gr
 use weir_policy::Source;
 
 use crate::out::{Out, problem, say};
-use crate::{files, problems};
+use crate::problems;
+use weir_daemon::files;
 
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]

@@ -7,7 +7,6 @@ mod check;
 mod compare;
 mod demo;
 mod explain;
-mod files;
 mod fmt;
 mod lab;
 mod live;
@@ -15,7 +14,6 @@ mod out;
 mod problems;
 mod replay;
 mod run;
-mod sides;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -50,13 +48,13 @@ enum Command {
     Run(Box<run::Args>),
     /// Watches over a weir that the kernel cannot watch over
     #[command(hide = true)]
-    Guard(run::guard::Args),
+    Guard(run::Guard),
     /// Keeps the rights that a running weir gives up
     #[command(hide = true)]
-    Helper(run::helper::Args),
+    Helper(run::Helper),
     /// Take back what weir has changed of the interfaces of a link that does not run: bridge,
     /// offloads, promiscuous mode
-    Remove(run::remove::Args),
+    Remove(run::Remove),
     #[command(flatten)]
     Ask(ask::Ask),
     /// Experiments in virtual time: list them, run them, set two runs side by side
@@ -135,9 +133,9 @@ fn main() -> ExitCode {
         }
         Command::Replay(args) => replay::run(&args),
         Command::Run(args) => run::run(&args),
-        Command::Guard(args) => run::guard::run(&args),
-        Command::Helper(args) => run::helper::run(&args),
-        Command::Remove(args) => run::remove::run(&args),
+        Command::Guard(args) => run::guard(args),
+        Command::Helper(args) => run::helper(args),
+        Command::Remove(args) => run::remove(&args),
         Command::Ask(ask) => ask::run(&ask),
         Command::Lab(args) => lab::run(&args),
         Command::Bench(args) => bench::run(&args),

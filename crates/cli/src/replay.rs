@@ -17,9 +17,10 @@ use weir_packet::{Reason, Side};
 use weir_policy::Plan;
 use weir_units::{Instant, Prefix, Rate, Span};
 
+use crate::explain;
 use crate::out::{Out, problem, say};
-use crate::run::answers;
-use crate::{explain, files};
+use weir_daemon::answers;
+use weir_daemon::files;
 
 pub(crate) use player::{Player, Run};
 

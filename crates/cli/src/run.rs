@@ -1,59 +1,14 @@
-//! `weir run`: a link on real interfaces. The daemon has one thread for packets and one for
-//! control; between them lie queues of letters (mail.rs).
-//!
-//! Read on in this order: `ports.rs` opens what the frames come from, `wheel.rs` turns, `link.rs`
-//! changes what turns and `reader.rs` reads what it counts, `control.rs` does that for the operator,
-//! `serve.rs` for many at once: from `board.rs` they are told what is known, at `desk.rs` policies
-//! are read.
-
-pub(crate) mod answers;
-mod begin;
-mod board;
-mod bypass;
-mod change;
-mod claim;
-mod clock;
-mod control;
-mod desk;
-mod facts;
-pub(crate) mod guard;
-pub(crate) mod helper;
-mod history;
-mod http;
-mod keep;
-mod link;
-mod lookout;
-mod mail;
-mod places;
-mod ports;
-mod pulse;
-mod reader;
-pub(crate) mod remove;
-mod reopen;
-mod revision;
-mod rights;
-mod serve;
-mod signs;
-pub(crate) mod socket;
-mod start;
-#[cfg(test)]
-mod tests;
-mod trouble;
-mod wheel;
-mod who;
-mod words;
+//! `weir run` and the processes beside it, from the command line to the daemon.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use weir_daemon::{METRICS, Policy, QUEUE, Via, guard, helper, remove};
 use weir_units::Rate;
 
-pub(crate) use clock::date;
-
-/// Frames that wait for each port at most, unless it is said.
-pub(crate) const QUEUE: u32 = 4_096;
+use crate::out::{Out, problem};
 
 #[derive(clap::Args, Clone, Debug)]
 #[command(override_usage = "weir run --config FILE [--link NAME] [OPTIONS]\n       \
@@ -85,8 +40,8 @@ pub(crate) struct Args {
     #[arg(long)]
     observe: bool,
     /// How frames come and go
-    #[arg(long, value_enum, default_value_t = Via::Auto)]
-    io: Via,
+    #[arg(long, value_enum, default_value_t = Io::Auto)]
+    io: Io,
     /// Let no kernel bridge carry the traffic when weir cannot: a dead weir is a cut line
     #[arg(long)]
     no_bypass: bool,
@@ -107,19 +62,19 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = QUEUE, value_parser = crate::bench::within(64..=65_536))]
     queue: u32,
     /// Where the history of the policy is kept
-    #[arg(long, value_name = "FOLDER", default_value = history::STATE)]
+    #[arg(long, value_name = "FOLDER", default_value = weir_daemon::STATE)]
     state: PathBuf,
     /// Where `weir status` and the like find it [default: /run/weir/LINK.sock]
     #[arg(long, value_name = "FILE")]
     socket: Option<PathBuf>,
     /// Serve figures for Prometheus, at this address or [default: 127.0.0.1:9477]
-    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = http::METRICS)]
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = METRICS)]
     metrics: Option<SocketAddr>,
 }
 
-/// How frames come and go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Via {
+/// How frames come and go, with what the help says of each.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Io {
     /// AF_XDP where the kernel has it, packet sockets elsewhere
     Auto,
     /// AF_XDP: the cheapest
@@ -128,17 +83,103 @@ pub(crate) enum Via {
     Packet,
 }
 
-impl Via {
-    /// As it is said on the command line.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Via::Auto => "auto",
-            Via::Xdp => "xdp",
-            Via::Packet => "packet",
+impl From<Io> for Via {
+    fn from(io: Io) -> Via {
+        match io {
+            Io::Auto => Via::Auto,
+            Io::Xdp => Via::Xdp,
+            Io::Packet => Via::Packet,
         }
     }
 }
 
+/// `weir run`.
 pub(crate) fn run(args: &Args) -> ExitCode {
-    if args.keep { keep::run() } else { start::run(args) }
+    if args.keep {
+        return weir_daemon::keep();
+    }
+    let policy = match (&args.config, &args.lan, &args.wan, args.down, args.up) {
+        (Some(file), ..) => Policy::File(file.clone()),
+        (None, Some(lan), Some(wan), Some(down), Some(up)) => {
+            let margin = args.margin.clone();
+            Policy::Wire { lan: lan.clone(), wan: wan.clone(), down, up, margin }
+        }
+        _ => return problem("say -c FILE, or --lan, --wan, --down and --up"),
+    };
+    weir_daemon::run(&weir_daemon::Args {
+        policy,
+        link: args.link.clone(),
+        observe: args.observe,
+        io: args.io.into(),
+        no_bypass: args.no_bypass,
+        cpu: args.cpu,
+        user: args.user.clone(),
+        polite: args.polite,
+        queue: args.queue,
+        state: args.state.clone(),
+        socket: args.socket.clone(),
+        metrics: args.metrics,
+    })
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Guard {
+    /// Descriptor of the page with the pulse
+    #[arg(long)]
+    page: i32,
+    /// The two ports
+    #[arg(long, num_args = 2)]
+    ports: Vec<String>,
+}
+
+/// `weir guard`, which the helper starts.
+pub(crate) fn guard(args: Guard) -> ExitCode {
+    guard::run(&guard::Args { page: args.page, ports: args.ports })
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Helper {
+    /// The link
+    #[arg(long)]
+    link: String,
+    /// The two ports
+    #[arg(long, num_args = 2)]
+    ports: Vec<String>,
+    /// Whether the kernel's bridge carries the traffic when weir does not
+    #[arg(long)]
+    bypass: bool,
+    /// How frames come and go
+    #[arg(long)]
+    io: Via,
+    /// The policy, and the table that it names
+    #[arg(long)]
+    file: Vec<PathBuf>,
+    /// The socket of the link, to be removed in the end
+    #[arg(long)]
+    socket: PathBuf,
+}
+
+/// `weir helper`, which the daemon starts.
+pub(crate) fn helper(args: Helper) -> ExitCode {
+    let Helper { link, ports, bypass, io, file, socket } = args;
+    helper::run(&helper::Args { link, ports, bypass, io, file, socket })
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Remove {
+    /// The link [default: all that do not run]
+    #[arg(long, value_name = "NAME", conflicts_with = "socket")]
+    link: Option<String>,
+    /// The control socket that it had, if it was started with one of its own
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
+/// `weir remove`.
+pub(crate) fn remove(args: &Remove) -> ExitCode {
+    let mut out = Out::new();
+    let (link, socket) = (args.link.as_deref(), args.socket.as_deref());
+    let removed = remove::run(link, socket, &mut |line| out.line(line));
+    let printed = out.end();
+    removed.map_or_else(|why| problem(&why), |()| printed)
 }

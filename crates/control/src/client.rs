@@ -10,6 +10,15 @@ use weir_units::limits;
 
 use crate::{Refused, Request, answer};
 
+/// Where the sockets of all links are, unless the operator says otherwise.
+pub const FOLDER: &str = "/run/weir";
+
+/// The socket of a link.
+#[must_use]
+pub fn path_of(folder: &Path, link: &str) -> PathBuf {
+    folder.join(format!("{link}.sock"))
+}
+
 /// A connection to a link.
 #[derive(Debug)]
 pub struct Client {

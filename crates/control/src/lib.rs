@@ -10,12 +10,13 @@ mod problem;
 mod refused;
 mod request;
 mod revision;
+pub mod shown;
 mod status;
 mod tree;
 
 pub use answer::{Answer, Applied, Compared, Confirmed, Metrics, Moved, Observed, Stopped};
 pub use answer::{line, pretty, read};
-pub use client::{Client, Failure};
+pub use client::{Client, FOLDER, Failure, path_of};
 pub use counters::{Books, Both, Count, Counters, LeafBooks};
 pub use named::Named;
 pub use problem::{Problem, problems};

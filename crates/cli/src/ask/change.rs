@@ -5,7 +5,7 @@ use weir_control::{
 };
 use weir_lab::Grid;
 
-use crate::run::date;
+use weir_daemon::date;
 
 /// What `weir apply` says.
 pub(super) fn applied(answer: &Applied) -> Vec<String> {

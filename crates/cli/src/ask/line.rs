@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::de::DeserializeOwned;
-use weir_control::{Client, Failure, Fault, Refused, Request};
+use weir_control::{Client, Failure, Fault, Refused, Request, path_of};
 use weir_units::limits;
 
 use super::{Whom, folder};
-use crate::files;
 use crate::out::{problem, say};
-use crate::run::socket::path_of;
+use weir_daemon::files;
 
 /// A connection to a link.
 pub(super) struct Line(Client);

@@ -4,7 +4,7 @@ use weir_control::{Mode, Packets, Port, Status};
 use weir_lab::grouped;
 use weir_units::{Rate, Span};
 
-use crate::run::date;
+use weir_daemon::date;
 
 /// What `weir status` says.
 pub(super) fn lines(status: &Status) -> Vec<String> {

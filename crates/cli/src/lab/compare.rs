@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use weir_lab::{Comparison, Figures, Grid, Outcome};
 
-use crate::files;
 use crate::out::{Out, problem};
+use weir_daemon::files;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

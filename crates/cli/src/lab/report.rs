@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use weir_lab::{Block, Expected, Grid, Outcome, Report, Section, library, outcome};
 
 use super::{Named, compare};
-use crate::files;
 use crate::out::{problem, say};
+use weir_daemon::files;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

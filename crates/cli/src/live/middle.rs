@@ -358,7 +358,7 @@ impl<'a> Joined<'a> {
     }
 
     pub(crate) fn write(&self, policy: &str) -> Result<(), String> {
-        crate::files::write(&self.policy(), policy)
+        weir_daemon::files::write(&self.policy(), policy)
     }
 
     pub(crate) fn policy(&self) -> PathBuf {

@@ -11,7 +11,7 @@ use weir_policy::Plan;
 use weir_units::{Instant, Prefix, Span};
 
 use crate::out::say;
-use crate::sides::Sides;
+use weir_daemon::sides::Sides;
 
 /// What went through.
 #[derive(Default)]

@@ -74,7 +74,7 @@ fn write(world: &World, tower: &str) -> Result<(), String> {
         lan_host(CUSTOMER),
         lan_host(1)
     );
-    crate::files::write(&world.folder.join("subscribers.csv"), &text)
+    weir_daemon::files::write(&world.folder.join("subscribers.csv"), &text)
 }
 
 /// At least half of the ceiling must come too: a host that is cut off is no success.
