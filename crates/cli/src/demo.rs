@@ -2,7 +2,6 @@
 //! runs the same commands on them that the reader can run afterwards, and shows what they answer.
 
 mod traffic;
-mod wire;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +13,7 @@ use weir_packet::{Build, Side};
 use weir_policy::Plan;
 
 use crate::out::{Out, problem};
-use crate::{explain, lab, live, problems, replay};
+use crate::{explain, lab, problems, replay};
 use weir_daemon::files;
 
 #[derive(clap::Args)]
@@ -94,9 +93,9 @@ fn tour(folder: &Path, only_virtual: bool, out: &mut Out) -> Result<(), String> 
     if !only_virtual {
         title(out, "5. The same home on real interfaces, with the kernel's TCP:");
         out.flush();
-        match live::cannot() {
+        match weir_proving::cannot() {
             Some(why) => out.line(&format!("   left out: {why}")),
-            None => wire::show(out)?,
+            None => weir_proving::tour::show(HOME, out)?,
         }
     }
 

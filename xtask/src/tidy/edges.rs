@@ -44,7 +44,8 @@ pub(crate) fn check(files: &Files) -> Vec<Problem> {
             Ok((uses, tests_use)) => {
                 let outside = |used: &&String| !allowed.has(used) && *used != name;
                 problems.extend(uses.iter().filter(outside).map(|used| edge(&path, name, used)));
-                let system = |used: &&String| ["io", "daemon", "cli"].contains(&used.as_str());
+                let system =
+                    |used: &&String| ["io", "daemon", "proving", "cli"].contains(&used.as_str());
                 let tests = tests_use.iter().filter(system).filter(outside);
                 problems.extend(tests.map(|used| edge(&path, &format!("tests of {name}"), used)));
             }
