@@ -10,9 +10,9 @@ mod look;
 mod open;
 mod serve;
 mod undo;
+mod words;
 
 use std::mem::MaybeUninit;
-use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -24,17 +24,18 @@ use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
 };
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use weir_io::wait::now;
-use weir_packet::Side;
 use weir_units::{Span, limits};
 
 use crate::Via;
 use crate::socket::left;
-use crate::trouble::Trouble;
 
 pub use serve::run;
 pub(crate) use undo::{Undo, path_of as undo_path};
+pub(crate) use words::{Ask, Look, Opened, Said};
+use words::{Number, Numbered};
 
 /// What the helper is started with.
 #[derive(Clone, Debug)]
@@ -80,46 +81,24 @@ pub(crate) struct Helper {
     lost: Option<String>,
 }
 
-/// What is asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Ask {
-    /// Look at the interfaces, make the bridge.
-    Begin,
-    /// Open a port in this way.
-    Open { side: Side, via: Via },
-    /// Let a port be part of the bridge, now that its frames come to weir.
-    Join { side: Side, via: Via },
-    /// Put a program at the bridge that lets only what is for the box reach it.
-    Face,
-    /// Start a guard over the page that comes with this. The answer has the end of a pipe: the
-    /// guard ends when nobody holds it any more.
-    Guard,
-    /// Frames come to weir from now on: the start has not come to nothing.
-    Carry,
-    /// How it is.
-    Look,
-    /// Open a file of the policy.
-    Read { file: PathBuf },
-    /// weir ends in good order: leave the interfaces as they were found.
-    Leave,
-}
-
 /// An answer, with the descriptors that came with it.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
-    pub(crate) value: Value,
+    pub(crate) said: Said,
     pub(crate) fds: Vec<OwnedFd>,
 }
 
-/// How it is, by the helper's word.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Look {
-    pub(crate) mac: [u8; 6],
-    pub(crate) addresses: Vec<IpAddr>,
-    /// Receive queues of each port; 0 where there is no interface.
-    pub(crate) queues: [u32; 2],
-    /// What is wrong, each with its cure.
-    pub(crate) troubles: Vec<Trouble>,
+/// A message as it came.
+struct Message {
+    bytes: Vec<u8>,
+    fds: Vec<OwnedFd>,
+}
+
+impl Message {
+    /// What it says; none if it is not that.
+    fn read<T: DeserializeOwned>(&self) -> Option<T> {
+        serde_json::from_slice(&self.bytes).ok()
+    }
 }
 
 impl Helper {
@@ -166,17 +145,12 @@ impl Helper {
         }
         self.late = false;
         self.asked += 1;
-        let mut request = ask.to_json();
-        request["number"] = Value::from(self.asked);
+        let request = Numbered { number: self.asked, ask };
         let answered = send(socket, &request, fds)
             .and_then(|()| answer_to(self.asked, socket, ask.patience()));
         match answered {
-            Ok(answer) => match answer.value.get("against").and_then(Value::as_array) {
-                Some(against) => {
-                    Err(against.iter().filter_map(Value::as_str).map(str::to_owned).collect())
-                }
-                None => Ok(answer),
-            },
+            Ok(answer) if answer.said.against.is_empty() => Ok(answer),
+            Ok(answer) => Err(answer.said.against),
             Err(Unanswered::Late) => {
                 self.late = true;
                 Err(vec![LATE.to_owned()])
@@ -194,7 +168,7 @@ impl Helper {
     /// How everything is that the helper looks after.
     pub(crate) fn look(&mut self) -> Result<Look, String> {
         let answer = self.ask(&Ask::Look, &[]).map_err(|why| why.join("; "))?;
-        Ok(Look::from_json(&answer.value))
+        answer.said.look.ok_or_else(|| "the helper does not tell how it is".to_owned())
     }
 
     /// Opens a file of the policy with the rights that weir has given up.
@@ -213,9 +187,10 @@ fn answer_to(number: u64, socket: BorrowedFd<'_>, patience: Span) -> Result<Answ
         if !is_readable(socket, Some(left)) {
             return Err(Unanswered::Late);
         }
-        let answer = receive(socket).ok_or(Unanswered::Gone)?;
-        if answer.value.get("number").and_then(Value::as_u64) == Some(number) {
-            return Ok(answer);
+        let message = receive(socket).ok_or(Unanswered::Gone)?;
+        let said: Said = message.read().unwrap_or_default();
+        if said.number == number {
+            return Ok(Answer { said, fds: message.fds });
         }
     }
 }
@@ -249,77 +224,6 @@ impl Ask {
             Ask::Carry | Ask::Look | Ask::Read { .. } | Ask::Leave => TO_ANSWER,
         }
     }
-
-    fn to_json(&self) -> Value {
-        match self {
-            Ask::Begin => json!({ "do": "begin" }),
-            Ask::Open { side, via } => {
-                json!({ "do": "open", "side": *side as usize, "via": via.word() })
-            }
-            Ask::Join { side, via } => {
-                json!({ "do": "join", "side": *side as usize, "via": via.word() })
-            }
-            Ask::Face => json!({ "do": "face" }),
-            Ask::Guard => json!({ "do": "guard" }),
-            Ask::Carry => json!({ "do": "carry" }),
-            Ask::Look => json!({ "do": "look" }),
-            Ask::Read { file } => json!({ "do": "read", "file": file }),
-            Ask::Leave => json!({ "do": "leave" }),
-        }
-    }
-
-    fn from_json(value: &Value) -> Option<Ask> {
-        let text = |key: &str| value.get(key).and_then(Value::as_str);
-        let side = || match value.get("side")?.as_u64()? {
-            0 => Some(Side::Lan),
-            1 => Some(Side::Wan),
-            _ => None,
-        };
-        let via =
-            || [Via::Xdp, Via::Packet].into_iter().find(|via| text("via") == Some(via.word()));
-        Some(match text("do")? {
-            "begin" => Ask::Begin,
-            "open" => Ask::Open { side: side()?, via: via()? },
-            "join" => Ask::Join { side: side()?, via: via()? },
-            "face" => Ask::Face,
-            "guard" => Ask::Guard,
-            "carry" => Ask::Carry,
-            "look" => Ask::Look,
-            "read" => Ask::Read { file: text("file")?.into() },
-            "leave" => Ask::Leave,
-            _ => return None,
-        })
-    }
-}
-
-impl Look {
-    fn to_json(&self) -> Value {
-        let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
-        let troubles: Vec<_> = self.troubles.iter().map(|t| (&t.what, &t.cure)).collect();
-        json!({
-            "mac": self.mac,
-            "addresses": addresses,
-            "queues": self.queues,
-            "troubles": troubles,
-        })
-    }
-
-    fn from_json(value: &Value) -> Look {
-        let list = |key: &str| value.get(key).and_then(Value::as_array).into_iter().flatten();
-        let mut mac = [0; 6];
-        for (to, from) in mac.iter_mut().zip(list("mac")) {
-            *to = from.as_u64().and_then(|byte| u8::try_from(byte).ok()).unwrap_or(0);
-        }
-        let mut queues = [0; 2];
-        for (to, from) in queues.iter_mut().zip(list("queues")) {
-            *to = from.as_u64().and_then(|count| u32::try_from(count).ok()).unwrap_or(0);
-        }
-        let addresses = list("addresses").filter_map(|a| a.as_str()?.parse().ok());
-        let text = |pair: &Value, at: usize| Some(pair.get(at)?.as_str()?.to_owned());
-        let troubles =
-            list("troubles").filter_map(|pair| Some(Trouble::new(text(pair, 0)?, text(pair, 1)?)));
-        Look { mac, addresses: addresses.collect(), queues, troubles: troubles.collect() }
-    }
 }
 
 /// Waits until a message has come, or the other end has gone.
@@ -329,14 +233,18 @@ fn is_readable(socket: BorrowedFd<'_>, span: Option<Duration>) -> bool {
     matches!(poll(&mut asked, span.as_ref()), Ok(1..))
 }
 
-fn send(socket: BorrowedFd<'_>, value: &Value, fds: &[BorrowedFd<'_>]) -> Result<(), Unanswered> {
+fn send(
+    socket: BorrowedFd<'_>,
+    says: &impl Serialize,
+    fds: &[BorrowedFd<'_>],
+) -> Result<(), Unanswered> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
     if !fds.is_empty() {
         beside.push(SendAncillaryMessage::ScmRights(fds));
     }
-    let text = value.to_string();
-    let parts = [std::io::IoSlice::new(text.as_bytes())];
+    let text = serde_json::to_vec(says).map_err(|_| Unanswered::Late)?;
+    let parts = [std::io::IoSlice::new(&text)];
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     match rustix::net::sendmsg(socket, &parts, &mut beside, flags) {
         Ok(_) => Ok(()),
@@ -347,7 +255,7 @@ fn send(socket: BorrowedFd<'_>, value: &Value, fds: &[BorrowedFd<'_>]) -> Result
 }
 
 /// The next message; `None` when the other end has gone.
-fn receive(socket: BorrowedFd<'_>) -> Option<Answer> {
+fn receive(socket: BorrowedFd<'_>) -> Option<Message> {
     let mut bytes = vec![0; MESSAGE_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
@@ -367,8 +275,8 @@ fn receive(socket: BorrowedFd<'_>) -> Option<Answer> {
     if came == 0 {
         return None;
     }
-    let value = serde_json::from_slice(&bytes[..came]).unwrap_or_default();
-    Some(Answer { value, fds })
+    bytes.truncate(came);
+    Some(Message { bytes, fds })
 }
 
 #[cfg(test)]
@@ -377,34 +285,6 @@ mod tests {
     use std::os::fd::AsFd;
 
     use super::*;
-
-    #[test]
-    fn every_request_is_read_as_it_is_written() {
-        for ask in [
-            Ask::Begin,
-            Ask::Open { side: Side::Wan, via: Via::Xdp },
-            Ask::Join { side: Side::Lan, via: Via::Packet },
-            Ask::Face,
-            Ask::Guard,
-            Ask::Carry,
-            Ask::Look,
-            Ask::Read { file: "/etc/weir/s.csv".into() },
-            Ask::Leave,
-        ] {
-            assert_eq!(Ask::from_json(&ask.to_json()), Some(ask));
-        }
-        assert_eq!(Ask::from_json(&json!({ "do": "open", "side": 2, "via": "xdp" })), None);
-        assert_eq!(Ask::from_json(&json!({ "do": "open", "side": 0, "via": "auto" })), None);
-        assert_eq!(Ask::from_json(&json!({ "do": "exec" })), None);
-        let look = Look {
-            mac: [2, 0, 0, 0, 0, 255],
-            addresses: vec!["10.0.0.1".parse().unwrap(), "2001:db8::1".parse().unwrap()],
-            queues: [1, 8],
-            troubles: vec![Trouble::new("what", "cure")],
-        };
-        assert_eq!(Look::from_json(&look.to_json()), look);
-        assert_eq!(Look::from_json(&json!({ "mac": 7, "troubles": [[1], "x"] })), Look::default());
-    }
 
     #[test]
     fn messages_carry_descriptors_and_an_end_is_seen() {
@@ -417,12 +297,13 @@ mod tests {
         .unwrap();
         let file = File::open("/dev/null").unwrap();
         let many = vec![file.as_fd(); DESCRIPTORS];
-        assert!(send(a.as_fd(), &json!({ "x": 1 }), &many).is_ok());
+        let said = Said { number: 1, ..Said::default() };
+        assert!(send(a.as_fd(), &said, &many).is_ok());
         assert!(is_readable(b.as_fd(), None));
         let came = receive(b.as_fd()).unwrap();
-        assert_eq!((came.value["x"].as_u64(), came.fds.len()), (Some(1), DESCRIPTORS));
+        assert_eq!((came.read(), came.fds.len()), (Some(said), DESCRIPTORS));
         drop(a);
         assert!(is_readable(b.as_fd(), None) && receive(b.as_fd()).is_none());
-        assert!(matches!(send(b.as_fd(), &json!({}), &[]), Err(Unanswered::Gone)));
+        assert!(matches!(send(b.as_fd(), &Said::default(), &[]), Err(Unanswered::Gone)));
     }
 }

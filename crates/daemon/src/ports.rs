@@ -6,7 +6,6 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::Value;
 use weir_io::page::Page;
 use weir_io::{FrameSize, PacketPort, PacketSockets, Port, Umem, XskPort, XskSpec};
 use weir_packet::{Pool, Side};
@@ -15,7 +14,7 @@ use weir_xdp::Heart;
 
 use crate::Via;
 use crate::claim::Claims;
-use crate::helper::{Answer, Ask, Helper};
+use crate::helper::{self, Answer, Ask, Helper, Said};
 use crate::pulse::{BYPASSED, LEAVING, Pulse};
 
 /// How to open the ports.
@@ -110,9 +109,7 @@ pub(crate) fn open(wanted: &Wanted<'_>) -> Result<Opened, Vec<String>> {
     let way = (wanted.via, wanted.bypass);
     let mut helper =
         Helper::start(wanted.link, wanted.names, way, wanted.files, wanted.socket).map_err(one)?;
-    let begun = helper.ask(&Ask::Begin, &[])?.value;
-    let mut notes = notes(&begun);
-    let bridge = begun.get("bridge").and_then(Value::as_str).map(str::to_owned);
+    let Said { mut notes, bridge, .. } = helper.ask(&Ask::Begin, &[])?.said;
     let opened = match wanted.via {
         Via::Packet => packet(wanted, &mut helper, bridge.is_some(), &mut notes),
         Via::Xdp => xdp(wanted, &mut helper, &mut notes),
@@ -124,7 +121,7 @@ pub(crate) fn open(wanted: &Wanted<'_>) -> Result<Opened, Vec<String>> {
     let (pool, ports, pulse, way, completes, queues) = opened?;
     for side in [Side::Lan, Side::Wan] {
         let joined = helper.ask(&Ask::Join { side, via: way.via() }, &[])?;
-        notes.extend(self::notes(&joined.value));
+        notes.extend(joined.said.notes);
     }
     let kept = Kept {
         names: wanted.names.map(str::to_owned),
@@ -141,12 +138,6 @@ pub(crate) fn open(wanted: &Wanted<'_>) -> Result<Opened, Vec<String>> {
     Ok(Opened { pool, ports, pulse, kept })
 }
 
-/// What an answer says that the operator should know.
-pub(crate) fn notes(value: &Value) -> Vec<String> {
-    let notes = value.get("notes").and_then(Value::as_array).into_iter().flatten();
-    notes.filter_map(Value::as_str).map(str::to_owned).collect()
-}
-
 type Open = (Pool, [Option<Port>; 2], Pulse, Way, [bool; 2], [u32; 2]);
 
 fn xdp(
@@ -157,21 +148,21 @@ fn xdp(
     let one = |why: String| vec![why];
     let mut given = Vec::new();
     for (side, name) in [Side::Lan, Side::Wan].into_iter().zip(wanted.names) {
-        let answer = helper.ask(&Ask::Open { side, via: Via::Xdp }, &[])?;
-        told.extend(notes(&answer.value));
+        let mut answer = helper.ask(&Ask::Open { side, via: Via::Xdp }, &[])?;
+        told.append(&mut answer.said.notes);
         given.push(Given::of(name, answer).map_err(one)?);
     }
-    let mtu = given.iter().map(|given| given.mtu).max().unwrap_or(0);
+    let mtu = given.iter().map(|given| given.opened.mtu).max().unwrap_or(0);
     let size = FrameSize::for_mtu(mtu).ok_or_else(|| {
         one(format!("an MTU of {mtu} is more than a buffer of it holds; `--io packet` carries it"))
     })?;
-    let buffers = given.iter().map(|given| buffers_of(given.queues)).sum::<usize>();
+    let buffers = given.iter().map(|given| buffers_of(given.opened.queues)).sum::<usize>();
     let buffers = buffers + waiting(wanted.queue);
     let (umem, mut pool) = Umem::with_pool(buffers, size)
         .map_err(|e| one(format!("no memory for {buffers} frames: {e}")))?;
     let (mut ports, mut doors, mut pulse) = ([None, None], [None, None], Pulse::default());
     let completes = [given[0].completes(), given[1].completes()];
-    let queues = [given[0].queues, given[1].queues];
+    let queues = [given[0].queues(), given[1].queues()];
     for (slot, given) in given.into_iter().enumerate() {
         let spec = given.spec();
         let (mut port, door, heart) = given.port(&umem, &spec).map_err(one)?;
@@ -212,46 +203,34 @@ pub(crate) fn ring_for(queues: u32) -> usize {
 /// What the helper hands over for a port by AF_XDP.
 pub(crate) struct Given {
     name: String,
-    index: u32,
-    mtu: usize,
-    queues: u32,
-    is_virtual: bool,
+    opened: helper::Opened,
     /// The program's page, what keeps it attached, sockets.
     fds: Vec<OwnedFd>,
 }
 
 impl Given {
     pub(crate) fn of(name: &str, answer: Answer) -> Result<Given, String> {
-        let number = |key: &str| {
-            let number = answer.value.get(key).and_then(Value::as_u64);
-            number.ok_or_else(|| format!("{name}: the helper does not tell its {key}"))
-        };
-        let small = |n: u64| u32::try_from(n).unwrap_or(0);
-        Ok(Given {
-            name: name.to_owned(),
-            index: small(number("index")?),
-            mtu: usize::try_from(number("mtu")?).unwrap_or(usize::MAX),
-            queues: small(number("queues")?),
-            is_virtual: answer.value.get("virtual").and_then(Value::as_bool).unwrap_or(true),
-            fds: answer.fds,
-        })
+        let opened = answer.said.opened;
+        let opened =
+            opened.ok_or_else(|| format!("{name}: the helper does not tell what it is"))?;
+        Ok(Given { name: name.to_owned(), opened, fds: answer.fds })
     }
 
     pub(crate) fn queues(&self) -> u32 {
-        self.queues
+        self.opened.queues
     }
 
     /// Whether weir completes checksums there.
     pub(crate) fn completes(&self) -> bool {
-        self.is_virtual
+        self.opened.is_virtual
     }
 
     pub(crate) fn spec(&self) -> XskSpec {
         XskSpec {
-            queues: self.queues,
-            ring_frames: ring_for(self.queues),
+            queues: self.opened.queues,
+            ring_frames: ring_for(self.opened.queues),
             completes: self.completes(),
-            ..XskSpec::of(&self.name, self.index)
+            ..XskSpec::of(&self.name, self.opened.index)
         }
     }
 
@@ -273,7 +252,8 @@ impl Given {
 
     /// The same of packet sockets.
     pub(crate) fn packet_port(self) -> Result<PacketPort, String> {
-        let Given { name, index, mtu, fds, .. } = self;
+        let Given { name, opened, fds } = self;
+        let helper::Opened { index, mtu, .. } = opened;
         let mut fds = fds.into_iter();
         let (Some(arriving), Some(leaving)) = (fds.next(), fds.next()) else {
             return Err(format!("{name}: the helper handed over nothing"));
@@ -297,7 +277,7 @@ fn packet(
         let answer = helper.ask(&Ask::Open { side, via: Via::Packet }, &[])?;
         given.push(Given::of(name, answer).map_err(one)?);
     }
-    let mtu = given.iter().map(|given| given.mtu).max().unwrap_or(0);
+    let mtu = given.iter().map(|given| given.opened.mtu).max().unwrap_or(0);
     let pool = Pool::new(waiting(wanted.queue), (mtu + HEADERS).next_multiple_of(64));
     let mut ports = [None, None];
     for (slot, given) in given.into_iter().enumerate() {

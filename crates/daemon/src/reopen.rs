@@ -9,7 +9,7 @@ use weir_xdp::Counts;
 
 use crate::helper::Ask;
 use crate::link::Link;
-use crate::ports::{Given, Kept, Watch, Way, held, notes};
+use crate::ports::{Given, Kept, Watch, Way, held};
 use crate::pulse::GUARD_BEAT;
 use crate::reader::Ports;
 use crate::trouble::Trouble;
@@ -174,8 +174,8 @@ impl Kept {
     ) -> Result<(), String> {
         let joined = |why: Vec<String>| why.join("; ");
         let via = self.way.via();
-        let answer = held(&self.helper).ask(&Ask::Open { side, via }, &[]).map_err(joined)?;
-        events.extend(notes(&answer.value));
+        let mut answer = held(&self.helper).ask(&Ask::Open { side, via }, &[]).map_err(joined)?;
+        events.append(&mut answer.said.notes);
         let given = Given::of(self.name(side), answer)?;
         let mut heart = None;
         self.completes[side as usize] = given.completes();

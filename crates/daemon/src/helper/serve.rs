@@ -9,7 +9,6 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 
-use serde_json::{Value, json};
 use weir_io::netdev::{self, Netdev};
 use weir_io::page::Page;
 use weir_io::privileges::{self, Capabilities, Capability, Confined};
@@ -20,7 +19,8 @@ use weir_units::Span;
 
 use super::open::{self, Facts};
 use super::{
-    Answer, Args, Ask, Unanswered, Undo, ends_within, is_readable, receive, send, undo_path,
+    Args, Ask, Message, Number, Opened, Said, Unanswered, Undo, ends_within, is_readable, receive,
+    send, undo_path,
 };
 use crate::Via;
 use crate::bypass::{self, Bridge};
@@ -34,7 +34,7 @@ const GUARD_ENDS: Span = Span::from_ms(100);
 const TABLE: &str = "csv";
 
 /// What an answer is made of.
-type Given = (Value, Vec<OwnedFd>);
+type Given = (Said, Vec<OwnedFd>);
 
 /// The helper itself. Its standard input is the socket to the daemon.
 #[must_use]
@@ -158,14 +158,14 @@ impl Serving<'_> {
                 continue;
             }
             let Some(request) = receive(socket.as_fd()) else { return };
-            let number = request.value.get("number").cloned().unwrap_or_default();
-            let (mut value, fds) = match self.answer(request) {
+            let Number { number } = request.read().unwrap_or_default();
+            let (said, fds) = match self.answer(request) {
                 Ok(given) => given,
-                Err(against) => (json!({ "against": against }), Vec::new()),
+                Err(against) => (Said { against, ..Said::default() }, Vec::new()),
             };
-            value["number"] = number;
+            let said = Said { number, ..said };
             let fds: Vec<BorrowedFd<'_>> = fds.iter().map(AsFd::as_fd).collect();
-            match send(socket.as_fd(), &value, &fds) {
+            match send(socket.as_fd(), &said, &fds) {
                 // a daemon that does not read its answers asks again
                 Ok(()) | Err(Unanswered::Late) => {}
                 Err(Unanswered::Gone) => return,
@@ -173,34 +173,40 @@ impl Serving<'_> {
         }
     }
 
-    fn answer(&mut self, request: Answer) -> Result<Given, Vec<String>> {
+    fn answer(&mut self, request: Message) -> Result<Given, Vec<String>> {
         let one = |why: String| vec![why];
-        let done = |()| (json!({}), Vec::new());
-        match Ask::from_json(&request.value) {
+        let done = || (Said::default(), Vec::new());
+        match request.read() {
             None => Err(one("the helper does not know this request".to_owned())),
             Some(Ask::Begin) => self.begin(),
             Some(Ask::Open { side, via }) => self.open(side, via),
             Some(Ask::Join { side, via }) => match self.join(side, via) {
                 Ok(note) => {
-                    Ok((json!({ "notes": note.into_iter().collect::<Vec<_>>() }), Vec::new()))
+                    let notes = note.into_iter().collect();
+                    Ok((Said { notes, ..Said::default() }, Vec::new()))
                 }
                 Err(why) => Err(one(why)),
             },
             Some(Ask::Face) => match &self.bridge {
-                Some(bridge) => open::face(&bridge.name).map(|fds| (json!({}), fds)).map_err(one),
+                Some(bridge) => {
+                    open::face(&bridge.name).map(|fds| (Said::default(), fds)).map_err(one)
+                }
                 None => Err(one("there is no bridge".to_owned())),
             },
             Some(Ask::Guard) => self.guard(request.fds).map_err(one),
             Some(Ask::Carry) => {
                 self.carried = true;
-                Ok(done(()))
+                Ok(done())
             }
-            Some(Ask::Look) => Ok((self.look().to_json(), Vec::new())),
+            Some(Ask::Look) => {
+                let look = Some(self.look());
+                Ok((Said { look, ..Said::default() }, Vec::new()))
+            }
             Some(Ask::Read { file }) => self.read(&file).map_err(one),
             Some(Ask::Leave) => {
                 // now, for who ends us may not wait: the bridge goes on carrying
                 self.undo.leave();
-                Ok(done(()))
+                Ok(done())
             }
         }
     }
@@ -220,8 +226,8 @@ impl Serving<'_> {
         } else {
             self.leave_bridges(&netdevs).map_err(one)?;
         }
-        let bridge = self.bridge.as_ref().map(|bridge| bridge.name.as_str());
-        Ok((json!({ "notes": notes, "bridge": bridge }), Vec::new()))
+        let bridge = self.bridge.as_ref().map(|bridge| bridge.name.clone());
+        Ok((Said { notes, bridge, ..Said::default() }, Vec::new()))
     }
 
     /// Without a way around weir its ports lie in no bridge: one that an earlier weir has left
@@ -269,14 +275,8 @@ impl Serving<'_> {
         let Facts { index, mtu, queues, is_virtual } = facts;
         self.opened[side as usize] = Some((index, mtu));
         self.via = via;
-        let value = json!({
-            "index": index,
-            "mtu": mtu,
-            "queues": queues,
-            "virtual": is_virtual,
-            "notes": notes,
-        });
-        Ok((value, fds))
+        let opened = Some(Opened { index, mtu, queues, is_virtual });
+        Ok((Said { notes, opened, ..Said::default() }, fds))
     }
 
     /// Returns what the operator should know.
@@ -326,7 +326,7 @@ impl Serving<'_> {
         self.guard = Some(child);
         let page = Page::of(page).map_err(|e| format!("no page: {e}"))?;
         self.watcher = Some(Watcher::new(page, self.names.to_vec(), Duty::Helper));
-        Ok((json!({}), vec![life.into()]))
+        Ok((Said::default(), vec![life.into()]))
     }
 
     /// A file of the policy: one that the link was started with, or a table in the same folder. The
@@ -350,7 +350,7 @@ impl Serving<'_> {
         if !file.metadata().is_ok_and(|about| about.is_file()) {
             return Err("it is not a file".to_owned());
         }
-        Ok((json!({}), vec![file.into()]))
+        Ok((Said::default(), vec![file.into()]))
     }
 
     /// A start that came to nothing leaves what it found: a bridge of an earlier weir goes on
