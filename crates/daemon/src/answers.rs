@@ -7,9 +7,9 @@ use weir_control::{
 use weir_engine::{Books, Count, Counters, Report, RoundTrip, RoundTrips};
 use weir_io::PortState;
 use weir_packet::{Reason, Side};
+use weir_policy::Plan;
 use weir_policy::plan::{Kind, NodeId, Shares};
-use weir_policy::{Both, Plan};
-use weir_units::{Instant, Rate, limits};
+use weir_units::{ByWay, Instant, Rate, limits};
 use weir_xdp::Counts;
 
 use crate::facts::Facts;
@@ -109,7 +109,7 @@ fn placed<'r>(report: &'r Report, plan: &'r Plan) -> impl Iterator<Item = Placed
 
 impl Placed<'_> {
     /// What it may have.
-    fn shares(&self, plan: &Plan) -> Both<Shares> {
+    fn shares(&self, plan: &Plan) -> ByWay<Shares> {
         let node = plan.node(self.node);
         match &node.kind {
             Kind::Each(each) if self.is_made => each.shares,

@@ -4,9 +4,9 @@
 //! may have is left to their queues.
 
 use weir_policy::plan::{Kind, Node, NodeId, Shares};
-use weir_policy::{Both, Enforce, Plan, Queue};
+use weir_policy::{Enforce, Plan, Queue};
 use weir_share as share;
-use weir_units::{Rate, limits};
+use weir_units::{ByWay, Rate, limits};
 
 use crate::change::Layout;
 
@@ -119,7 +119,7 @@ pub(crate) fn queue_of(plan: &Plan, top: NodeId) -> NodeId {
 }
 
 /// What the allocators of a port are told.
-pub(crate) fn spec(plan: &Plan, layout: &Layout, way: impl Fn(&Both<Shares>) -> Shares) -> Spec {
+pub(crate) fn spec(plan: &Plan, layout: &Layout, way: impl Fn(&ByWay<Shares>) -> Shares) -> Spec {
     let tops = tops(plan);
     let mut spec = Spec { rate: way(&plan.nodes[0].shares).rate, ..Spec::default() };
     if plan.nodes.iter().all(|node| law(node).is_none()) {
@@ -160,7 +160,7 @@ fn numbers_of(layout: &Layout, node: &Node, id: NodeId) -> std::ops::Range<u32> 
 }
 
 /// The tree of one law: nodes below which nobody is under it are leaves.
-fn tree(plan: &Plan, layout: &Layout, of: Law, way: &impl Fn(&Both<Shares>) -> Shares) -> Tree {
+fn tree(plan: &Plan, layout: &Layout, of: Law, way: &impl Fn(&ByWay<Shares>) -> Shares) -> Tree {
     let mut is_open = vec![false; plan.nodes.len()];
     for (at, node) in plan.nodes.iter().enumerate().rev() {
         is_open[at] |= node.kind != Kind::Interior && law(node) == Some(of);

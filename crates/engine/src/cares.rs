@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use weir_policy::{self as policy, AqmKind, Both, LeafWords};
+use weir_policy::{self as policy, AqmKind, LeafWords};
 use weir_shape::aqm::{Aqm, Cobalt, Codel, Pie, Red, Wred};
 use weir_shape::tree::{Care, NextSession, Queueing, Sessions};
-use weir_units::{Rate, Span};
+use weir_units::{ByWay, Rate, Span};
 
 use crate::steady;
 
@@ -40,7 +40,7 @@ impl Cares {
         words_at: u32,
         words: &LeafWords,
         ceil: Rate,
-        way: impl Fn(Both<Option<Rate>>) -> Option<Rate>,
+        way: impl Fn(ByWay<Option<Rate>>) -> Option<Rate>,
     ) -> u16 {
         let rate = about(ceil);
         if let Some(&at) = self.known.get(&(words_at, rate)) {
@@ -68,7 +68,7 @@ fn about(rate: Rate) -> Rate {
 
 /// A leaf that says nothing has a queue per connection under COBALT, by host: whoever sends little
 /// is never delayed by whoever sends much, in however many connections.
-fn care(words: &LeafWords, rate: Rate, way: impl Fn(Both<Option<Rate>>) -> Option<Rate>) -> Care {
+fn care(words: &LeafWords, rate: Rate, way: impl Fn(ByWay<Option<Rate>>) -> Option<Rate>) -> Care {
     let queue = match words.queue.unwrap_or_default() {
         policy::Queue::Fifo => Queueing::Fifo,
         policy::Queue::Fair => Queueing::Fair,

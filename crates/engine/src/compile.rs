@@ -4,12 +4,10 @@ use weir_classify as classify;
 use weir_packet::{Net, Side};
 use weir_policy::plan::NodeId;
 use weir_policy::plan::{Kind, Shares, Target};
-use weir_policy::{
-    Both, By, Counts, From, Known, LeafWords, Limit, Plan, Queue, Raw, Toward, When,
-};
+use weir_policy::{By, Counts, From, Known, LeafWords, Limit, Plan, Queue, Raw, Toward, When};
 use weir_shape::tree::{self, NodeSpec};
 use weir_shape::{Layer, Link};
-use weir_units::{Bytes, Rate, Span};
+use weir_units::{ByWay, Bytes, Rate, Span};
 
 use crate::allocate;
 use crate::cares::Cares;
@@ -38,8 +36,8 @@ fn tree_of(
     plan: &Plan,
     layout: &Layout,
     mut cares: Cares,
-    way: impl Fn(&Both<Shares>) -> Shares,
-    rate: impl Fn(Both<Option<Rate>>) -> Option<Rate>,
+    way: impl Fn(&ByWay<Shares>) -> Shares,
+    rate: impl Fn(ByWay<Option<Rate>>) -> Option<Rate>,
 ) -> tree::Spec {
     let mut nodes = Vec::with_capacity(plan.nodes.len());
     let line = way(&plan.nodes[0].shares).rate;
@@ -92,7 +90,7 @@ fn queue_of_branch(
     layout: &Layout,
     top: NodeId,
     cares: &mut Cares,
-    way: &impl Fn(&Both<Shares>) -> Shares,
+    way: &impl Fn(&ByWay<Shares>) -> Shares,
 ) -> NodeSpec {
     let (node, words) = (plan.node(top), plan.words_of(top));
     let shares = way(&node.shares);

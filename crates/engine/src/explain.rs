@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 use weir_classify::Owner;
 use weir_packet::{Fault, Headers, Reason, Side, show};
 use weir_policy::plan::{Kind, Node, NodeId, Shares};
-use weir_policy::{Both, Place, Plan, say};
-use weir_units::Rate;
+use weir_policy::{Place, Plan, say};
+use weir_units::{ByWay, Rate};
 
 use crate::{Engine, allocate, enforce, steady};
 use scaled::{Scaled, scaled};
@@ -77,7 +77,7 @@ impl Engine {
 
     /// What a leaf may send now through a port by its share, and the node that limits it.
     fn share(&self, plan: &Plan, port: Side, leaf: Option<u32>) -> Option<(Rate, NodeId)> {
-        let way = |both: &Both<Shares>| match port {
+        let way = |both: &ByWay<Shares>| match port {
             Side::Lan => both.down,
             Side::Wan => both.up,
         };

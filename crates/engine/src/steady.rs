@@ -4,8 +4,8 @@
 use weir_condition::{Leaf, Loss, RoundTrip, Spec, Told};
 use weir_packet::Side;
 use weir_policy::plan::{Kind, NodeId, Shares};
-use weir_policy::{self as policy, Both, LeafWords, Mss, Plan, Queue, TcpRate};
-use weir_units::{Bytes, Rate, Span};
+use weir_policy::{self as policy, LeafWords, Mss, Plan, Queue, TcpRate};
+use weir_units::{ByWay, Bytes, Rate, Span};
 
 use crate::change::Layout;
 
@@ -35,8 +35,8 @@ fn leaves(
     plan: &Plan,
     layout: &Layout,
     list: &mut Vec<Told>,
-    way: impl Fn(&Both<Shares>) -> Shares,
-    rate: impl Fn(&Both<Option<Rate>>) -> Option<Rate>,
+    way: impl Fn(&ByWay<Shares>) -> Shares,
+    rate: impl Fn(&ByWay<Option<Rate>>) -> Option<Rate>,
 ) -> Vec<Leaf> {
     let line = way(&plan.nodes[0].shares).rate;
     let mut leaves = Vec::new();
@@ -78,7 +78,7 @@ fn leaves(
 /// What is done to the connections whose data go through a leaf from `side` on, also where nobody
 /// asked for it.
 pub(crate) fn in_words(plan: &Plan, node: NodeId, side: Side) -> Option<String> {
-    let way = |both: &Both<Shares>| match side {
+    let way = |both: &ByWay<Shares>| match side {
         Side::Lan => both.up,
         Side::Wan => both.down,
     };

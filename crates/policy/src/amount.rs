@@ -4,45 +4,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use weir_units::{Bytes, Rate, Span, Unreadable};
+use weir_units::{ByWay, Bytes, Rate, Span, Unreadable};
 
 use crate::problem::{At, Problems};
 use crate::reader::Entry;
-
-/// A value for each direction: `down` towards the LAN, `up` towards the WAN.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Both<T> {
-    /// Towards the LAN.
-    pub down: T,
-    /// Towards the WAN.
-    pub up: T,
-}
-
-impl<T> Both<T> {
-    /// One value made from the other.
-    pub fn map<U>(self, f: impl Fn(T) -> U) -> Both<U> {
-        Both { down: f(self.down), up: f(self.up) }
-    }
-
-    /// Two pairs side by side.
-    pub fn zip<U>(self, other: Both<U>) -> Both<(T, U)> {
-        Both { down: (self.down, other.down), up: (self.up, other.up) }
-    }
-
-    /// Both values with the name of their direction.
-    #[must_use]
-    pub fn named(&self) -> [(&'static str, &T); 2] {
-        [("down", &self.down), ("up", &self.up)]
-    }
-}
-
-impl<T: Clone> Both<T> {
-    /// The same in both directions.
-    #[must_use]
-    pub fn same(value: T) -> Self {
-        Both { down: value.clone(), up: value }
-    }
-}
 
 /// A rate, or a part of the parent's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,33 +107,33 @@ pub(crate) fn both<T: Copy + FromStr<Err = Unreadable>>(
     name: &str,
     expected: &str,
     problems: &mut Problems,
-) -> Both<Option<At<T>>> {
-    let Some(entry) = entry else { return Both { down: None, up: None } };
+) -> ByWay<Option<At<T>>> {
+    let Some(entry) = entry else { return ByWay { down: None, up: None } };
     if entry.value.is_table() {
         let what = format!("\"{name}\"");
         let Some(mut table) = entry.table(&what, problems) else {
-            return Both { down: None, up: None };
+            return ByWay { down: None, up: None };
         };
         let mut one = |direction: &str| {
             let entry = table.take(direction)?;
             Some(entry.at(entry.read(name, expected, problems)?))
         };
-        let both = Both { down: one("down"), up: one("up") };
+        let both = ByWay { down: one("down"), up: one("up") };
         table.finish(&["down", "up"], problems);
         return both;
     }
     let value = entry.read(name, expected, problems).map(|value| entry.at(value));
-    Both { down: value, up: value }
+    ByWay { down: value, up: value }
 }
 
 /// For which directions a value is written, readable or not.
-pub(crate) fn says(entry: Option<Entry<'_>>) -> Both<bool> {
+pub(crate) fn says(entry: Option<Entry<'_>>) -> ByWay<bool> {
     match entry.map(|e| e.value.as_table()) {
-        None => Both::same(false),
-        Some(None) => Both::same(true),
+        None => ByWay::same(false),
+        Some(None) => ByWay::same(true),
         Some(Some(table)) => {
             let has = |direction| table.keys().any(|key| key.get_ref().as_ref() == direction);
-            Both { down: has("down"), up: has("up") }
+            ByWay { down: has("down"), up: has("up") }
         }
     }
 }

@@ -1,9 +1,9 @@
 //! `[class."/path"]`: one node of the tree, in the operator's words.
 
-use weir_units::{Rate, limits};
+use weir_units::{ByWay, Rate, limits};
 
 use crate::addresses::Groups;
-use crate::amount::{Amount, Both, Burst, both, says};
+use crate::amount::{Amount, Burst, both, says};
 use crate::each::{self, Each};
 use crate::leaf::{self, LeafWords};
 use crate::matching::{self, Match};
@@ -27,15 +27,15 @@ pub struct Class {
     /// Whether a line of its match could not be read.
     pub match_at_fault: bool,
     /// The guaranteed rate.
-    pub rate: Both<Option<At<Amount>>>,
+    pub rate: ByWay<Option<At<Amount>>>,
     /// Whether it says a rate at all, readable or not.
-    pub says_rate: Both<bool>,
+    pub says_rate: ByWay<bool>,
     /// What it may borrow up to.
-    pub ceil: Both<Option<At<Amount>>>,
+    pub ceil: ByWay<Option<At<Amount>>>,
     /// Its part among its siblings.
     pub weight: Option<At<Weight>>,
     /// How much may leave at once.
-    pub burst: Both<Option<At<Burst>>>,
+    pub burst: ByWay<Option<At<Burst>>>,
     /// Who goes first within what each may have.
     pub priority: Option<Priority>,
     /// Queue, AQM, sessions, TCP, marks.

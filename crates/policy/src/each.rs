@@ -1,9 +1,9 @@
 //! `each`: a class that makes a leaf for every host (or block, or VLAN) with its first frame.
 
-use weir_units::{Prefix, Span, limits};
+use weir_units::{ByWay, Prefix, Span, limits};
 
 use crate::addresses::Groups;
-use crate::amount::{Amount, Both, both};
+use crate::amount::{Amount, both};
 use crate::matching;
 use crate::problem::{At, Place, Problems};
 use crate::reader::Entry;
@@ -18,9 +18,9 @@ pub struct Each {
     /// How long a silent leaf is kept before another host may have its place.
     pub age: Span,
     /// The guaranteed rate of each leaf.
-    pub rate: Both<Option<At<Amount>>>,
+    pub rate: ByWay<Option<At<Amount>>>,
     /// What each leaf may borrow up to.
-    pub ceil: Both<Option<At<Amount>>>,
+    pub ceil: ByWay<Option<At<Amount>>>,
     /// What becomes of those that are not in `known`.
     pub unknown: Unknown,
     /// Who has a leaf of its own without asking.
@@ -101,8 +101,8 @@ pub(crate) fn read(entry: Entry<'_>, groups: &Groups, problems: &mut Problems) -
         by: By::LanHost,
         count: limits::EACH_LEAVES,
         age: Span::from_secs(limits::EACH_IDLE_SECS),
-        rate: Both::same(None),
-        ceil: Both::same(None),
+        rate: ByWay::same(None),
+        ceil: ByWay::same(None),
         unknown: Unknown::Auto,
         known: Vec::new(),
         place: entry.place,

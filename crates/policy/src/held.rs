@@ -5,9 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use weir_units::{Prefix, Rate};
+use weir_units::{ByWay, Prefix, Rate};
 
-use crate::amount::Both;
 use crate::problem::{Place, Problems};
 use crate::source::Source;
 use crate::subscribers::{COLUMNS, Subscriber, Subscribers, read_held};
@@ -145,7 +144,7 @@ fn write(row: &Subscriber, text: &mut String) {
     let name = row.name.replace('"', "\"\"");
     let blocks: Vec<String> = row.blocks.iter().map(ToString::to_string).collect();
     let _ = write!(text, "{},\"{name}\",{parent},{}", row.id, blocks.join(";"));
-    let Both { down, up } = row.rate.zip(row.ceil);
+    let ByWay { down, up } = row.rate.zip(row.ceil);
     for (rate, ceil) in [down, up] {
         let ceil = ceil.map_or_else(String::new, |ceil: Rate| ceil.to_string());
         let _ = write!(text, ",{rate},{ceil}");

@@ -2,9 +2,8 @@
 //! TCP, marking and policing. A leaf that does not say a word takes it from the nearest class above
 //! that does.
 
-use weir_units::{Bytes, Rate, Span, dscp};
+use weir_units::{ByWay, Bytes, Rate, Span, dscp};
 
-use crate::amount::Both;
 use crate::police::Police;
 use crate::problem::{Place, Problems};
 use crate::reader::{Entry, Table, whole};
@@ -142,7 +141,7 @@ pub enum TcpRate {
     /// What it is guaranteed.
     Guaranteed,
     /// So much, where it is written.
-    At(Both<Option<Rate>>),
+    At(ByWay<Option<Rate>>),
 }
 
 /// What a loss does to a sized window.
@@ -180,9 +179,9 @@ pub enum Mss {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
     /// At least.
-    pub min: Both<Option<Rate>>,
+    pub min: ByWay<Option<Rate>>,
     /// At most.
-    pub max: Both<Option<Rate>>,
+    pub max: ByWay<Option<Rate>>,
     /// How many have the minimum.
     pub count: Option<u32>,
     /// How many of these places one host may have.

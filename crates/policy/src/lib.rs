@@ -34,7 +34,7 @@ mod tree;
 mod weights;
 
 pub use addresses::{Addresses, Groups};
-pub use amount::{Amount, Both, Burst};
+pub use amount::{Amount, Burst};
 pub use class::{Class, Enforce, PRIORITY, Priority, Weight};
 pub use diff::{Change, diff};
 pub use each::{By, Each, Known, Unknown};

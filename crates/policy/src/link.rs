@@ -3,9 +3,9 @@
 use std::str::FromStr;
 
 use weir_units::limits::ROUTERS;
-use weir_units::{Rate, Unreadable};
+use weir_units::{ByWay, Rate, Unreadable};
 
-use crate::amount::{Amount, Both};
+use crate::amount::Amount;
 use crate::class::{ENFORCE, Enforce};
 use crate::leaf::{self, LeafWords};
 use crate::matching;
@@ -26,19 +26,19 @@ pub struct Link {
     /// The interface towards the WAN.
     pub wan: String,
     /// What the line carries.
-    pub line: Both<Rate>,
+    pub line: ByWay<Rate>,
     /// Where the rates are written.
-    pub line_place: Both<Place>,
+    pub line_place: ByWay<Place>,
     /// How much of the line is used, in millionths: shaped this far below it.
-    pub margin: Both<u32>,
+    pub margin: ByWay<u32>,
     /// Whether the margin downstream is found while traffic flows.
-    pub finds: Both<bool>,
+    pub finds: ByWay<bool>,
     /// What a rate counts.
     pub counts: Counts,
     /// Bytes a frame costs beyond what `counts` says.
     pub overhead: i16,
     /// The ceiling of what belongs to nobody.
-    pub rest: Both<Option<At<Rest>>>,
+    pub rest: ByWay<Option<At<Rest>>>,
     /// Who holds the classes to their rates.
     pub enforce: Enforce,
     /// MACs of the LAN side behind which hosts are told apart by their addresses, sorted.
@@ -122,8 +122,8 @@ pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Opt
         place: entry.key,
         lan: name_of(lan),
         wan: name_of(wan),
-        line: Both { down: down.value, up: up.value },
-        line_place: Both { down: down.place, up: up.place },
+        line: ByWay { down: down.value, up: up.value },
+        line_place: ByWay { down: down.place, up: up.place },
         margin,
         finds,
         counts: counts.unwrap_or(Counts::Ethernet),
@@ -143,13 +143,13 @@ pub(crate) fn placeholder() -> Link {
         place: Place::default(),
         lan: "?".to_owned(),
         wan: "?".to_owned(),
-        line: Both::same(Rate::MAX),
-        line_place: Both::same(Place::default()),
-        margin: Both::same(1_000_000),
-        finds: Both::same(false),
+        line: ByWay::same(Rate::MAX),
+        line_place: ByWay::same(Place::default()),
+        margin: ByWay::same(1_000_000),
+        finds: ByWay::same(false),
         counts: Counts::Ethernet,
         overhead: 0,
-        rest: Both { down: None, up: None },
+        rest: ByWay { down: None, up: None },
         enforce: Enforce::Auto,
         routers: Vec::new(),
         leaf: LeafWords::default(),
@@ -280,9 +280,9 @@ const MARGIN: &str = "a part such as \"97%\", or \"auto\"";
 /// Downstream stays 3 % below the line unless told otherwise, so that the queue forms here and not
 /// at the provider; upstream the box is in front of the line and loses nothing by using all of it.
 /// Whether the margins are to be found comes with them.
-fn margin(entry: Option<Entry<'_>>, problems: &mut Problems) -> (Both<u32>, Both<bool>) {
-    let default = Both { down: 970_000, up: 1_000_000 };
-    let Some(entry) = entry else { return (default, Both::same(false)) };
+fn margin(entry: Option<Entry<'_>>, problems: &mut Problems) -> (ByWay<u32>, ByWay<bool>) {
+    let default = ByWay { down: 970_000, up: 1_000_000 };
+    let Some(entry) = entry else { return (default, ByWay::same(false)) };
     let only_text = !entry.value.is_table();
     let said = crate::amount::both::<Margin>(Some(entry), "margin", MARGIN, problems);
     let mut one = |said: Option<At<Margin>>, default: u32| match said {
@@ -299,5 +299,5 @@ fn margin(entry: Option<Entry<'_>>, problems: &mut Problems) -> (Both<u32>, Both
     let down = one(said.down, default.down);
     // `margin = "97%"` speaks of the downstream alone: there it matters
     let up = if only_text { (default.up, false) } else { one(said.up, default.up) };
-    (Both { down: down.0, up: up.0 }, Both { down: down.1, up: up.1 })
+    (ByWay { down: down.0, up: up.0 }, ByWay { down: down.1, up: up.1 })
 }

@@ -1,9 +1,8 @@
 //! The Plan: a policy for one link, flat and numbered, with nothing left to look up. The engine,
 //! the kernel path and the explanations all read this and nothing else.
 
-use weir_units::{Bytes, Prefix, Rate, Span};
+use weir_units::{ByWay, Bytes, Prefix, Rate, Span};
 
-use crate::amount::Both;
 use crate::class::{Enforce, Priority};
 use crate::each::{By, Known};
 use crate::leaf::LeafWords;
@@ -29,7 +28,7 @@ pub struct Plan {
     pub overhead: i16,
     /// Whether the link's rate is found while traffic flows, by direction; the one written is the
     /// most.
-    pub finds: Both<bool>,
+    pub finds: ByWay<bool>,
     /// MACs of the LAN side behind which hosts are told apart by their addresses, sorted. All
     /// addresses behind any other MAC are one host's.
     pub routers: Vec<[u8; 6]>,
@@ -61,7 +60,7 @@ pub struct Node {
     /// Whether its weight was written, and does not follow from rates.
     pub says_weight: bool,
     /// How much it may have, per direction.
-    pub shares: Both<Shares>,
+    pub shares: ByWay<Shares>,
     /// Who goes first within the shares.
     pub priority: Priority,
     /// Who holds it to its rates.
@@ -109,7 +108,7 @@ pub struct EachPlan {
     /// How long a silent one is kept.
     pub age: Span,
     /// What each may have.
-    pub shares: Both<Shares>,
+    pub shares: ByWay<Shares>,
     /// Who is approved, where others have to ask.
     pub known: Option<Vec<Known>>,
     /// The leaf for those beyond the count.

@@ -11,9 +11,9 @@ mod rows;
 mod size;
 mod sums;
 
-use weir_units::Rate;
+use weir_units::{ByWay, Rate};
 
-use crate::amount::{Both, Burst};
+use crate::amount::Burst;
 use crate::class::{Class, Enforce, Priority, Weight};
 use crate::leaf::LeafWords;
 use crate::link::Link;
@@ -75,10 +75,10 @@ struct Above {
     id: NodeId,
     depth: u8,
     /// The rate that parts are parts of; none when the parent does not say one.
-    rate: Both<Option<Rate>>,
+    rate: ByWay<Option<Rate>>,
     /// Whether the parent writes a rate, readable or not.
-    says_rate: Both<bool>,
-    ceil: Both<Rate>,
+    says_rate: ByWay<bool>,
+    ceil: ByWay<Rate>,
     priority: Priority,
     enforce: Enforce,
     words: LeafWords,
@@ -102,7 +102,7 @@ impl<'a> Build<'a> {
             id: root,
             depth: 0,
             rate: rate.map(Some),
-            says_rate: Both::same(true),
+            says_rate: ByWay::same(true),
             ceil: rate,
             priority: Priority::Normal,
             enforce,
@@ -122,7 +122,7 @@ impl<'a> Build<'a> {
         self.plan.rest = self.rest("", &above, self.link.place);
         let owner = Owner {
             name: format!("link \"{}\"", self.link.name),
-            place: Both::same(self.link.place),
+            place: ByWay::same(self.link.place),
             allocates: enforce == Enforce::Weir,
             at_best: self.link.finds.map(|finds| if finds { sums::FOUND } else { 1_000_000 }),
             bare: self.bare(root),
@@ -294,7 +294,7 @@ impl<'a> Build<'a> {
         parent: NodeId,
         depth: u8,
         kind: Kind,
-        shares: Both<Shares>,
+        shares: ByWay<Shares>,
         words: &LeafWords,
         place: Place,
     ) -> NodeId {

@@ -3,9 +3,9 @@
 
 use std::str::FromStr;
 
-use weir_units::{Rate, Unreadable};
+use weir_units::{ByWay, Rate, Unreadable};
 
-use crate::amount::{Amount, Both, both};
+use crate::amount::{Amount, both};
 use crate::problem::{At, Problems};
 use crate::reader::Entry;
 
@@ -52,7 +52,7 @@ impl Rest {
 }
 
 /// Reads the word of a link.
-pub(crate) fn read(entry: Option<Entry<'_>>, problems: &mut Problems) -> Both<Option<At<Rest>>> {
+pub(crate) fn read(entry: Option<Entry<'_>>, problems: &mut Problems) -> ByWay<Option<At<Rest>>> {
     let said = both::<Rest>(entry, "rest", REST, problems);
     for (_, said) in said.named() {
         if let Some(At { value: Rest::Ceil(Amount::Rate(Rate::ZERO)), place }) = said {

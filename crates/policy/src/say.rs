@@ -1,6 +1,5 @@
 //! Values back into the words an operator writes: for diffs, explanations and reports.
 
-use crate::amount::Both;
 use crate::class::{ENFORCE, Enforce, PRIORITY, Priority};
 use crate::each::{BY, By, Known};
 use crate::leaf::{
@@ -9,6 +8,7 @@ use crate::leaf::{
 };
 use crate::plan::{EachPlan, Shares};
 use crate::police::Police;
+use weir_units::ByWay;
 
 /// The name that `words` has for a value.
 pub(crate) fn name_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> &'static str {
@@ -16,7 +16,7 @@ pub(crate) fn name_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> &
 }
 
 /// `2mbit`, or `2mbit down, 1mbit up`.
-pub(crate) fn pair<T: PartialEq + ToString>(both: &Both<T>) -> String {
+pub(crate) fn pair<T: PartialEq + ToString>(both: &ByWay<T>) -> String {
     if both.down == both.up {
         return both.down.to_string();
     }
@@ -153,7 +153,7 @@ fn tcp(tcp: Tcp) -> String {
     add("loss", other_loss.then(|| name_of(&LOSSES, &tcp.loss).to_owned()));
     let other_clock = tcp.round_trip != TcpClock::default();
     add("round-trip", other_clock.then(|| name_of(&CLOCKS, &tcp.round_trip).to_owned()));
-    let rate = |both: Both<Option<weir_units::Rate>>| {
+    let rate = |both: ByWay<Option<weir_units::Rate>>| {
         pair(&both.map(|r| r.map_or_else(|| "-".to_owned(), |r| r.to_string())))
     };
     add(
@@ -176,7 +176,7 @@ fn mss(mss: Mss) -> String {
 }
 
 fn session(session: &Session) -> String {
-    let rate = |both: &Both<Option<weir_units::Rate>>| {
+    let rate = |both: &ByWay<Option<weir_units::Rate>>| {
         pair(&both.map(|r| r.map_or_else(|| "-".to_owned(), |r| r.to_string())))
     };
     let host = session.host.map_or_else(String::new, |n| format!("host {n}, "));

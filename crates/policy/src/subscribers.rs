@@ -5,9 +5,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use weir_units::{Prefix, Rate, limits};
+use weir_units::{ByWay, Prefix, Rate, limits};
 
-use crate::amount::Both;
 use crate::class::is_segment;
 use crate::csv::{Row, anyhow, rows};
 use crate::held::Want;
@@ -56,9 +55,9 @@ pub struct Subscriber {
     /// Its addresses on the LAN side.
     pub blocks: Vec<Prefix>,
     /// Guaranteed.
-    pub rate: Both<Rate>,
+    pub rate: ByWay<Rate>,
     /// At most.
-    pub ceil: Both<Option<Rate>>,
+    pub ceil: ByWay<Option<Rate>>,
     /// The row.
     pub place: Place,
     /// The line that it starts at, from 1.
@@ -228,8 +227,8 @@ impl Reader<'_> {
         }
         let blocks = blocks(field(3))?;
         let rate = |column: usize| rate(COLUMNS[column], field(column));
-        let guaranteed = Both { down: rate(4)?, up: rate(6)? };
-        let ceil = Both { down: rate(5)?, up: rate(7)? };
+        let guaranteed = ByWay { down: rate(4)?, up: rate(6)? };
+        let ceil = ByWay { down: rate(5)?, up: rate(7)? };
         for (direction, (rate, ceil)) in guaranteed.zip(ceil).named() {
             if let (Some(rate), Some(ceil)) = (rate, ceil)
                 && rate > ceil

@@ -2,7 +2,7 @@
 //! has not promised, and at least a hundredth of it, so that nobody starves for want of a word.
 //! Beside siblings that say a weight they get the smallest weight said.
 
-use weir_units::Rate;
+use weir_units::{ByWay, Rate};
 
 use crate::plan::{Kind, NodeId, Plan, Shares};
 
@@ -24,7 +24,7 @@ pub(crate) fn set(plan: &mut Plan) {
     }
 }
 
-fn of(plan: &Plan, direction: impl Fn(crate::amount::Both<Shares>) -> Shares) -> Vec<u64> {
+fn of(plan: &Plan, direction: impl Fn(ByWay<Shares>) -> Shares) -> Vec<u64> {
     // per parent: what is promised, and how many children have neither weight nor rate
     let mut promised = vec![Rate::ZERO; plan.nodes.len()];
     let mut bare = vec![0u64; plan.nodes.len()];

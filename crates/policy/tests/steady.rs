@@ -4,8 +4,8 @@
 mod shared;
 
 use shared::{LINK, plan, problems};
-use weir_policy::{AqmKind, Both, Mark, Mss, Queue, Tcp, TcpClock, TcpLoss, TcpRate};
-use weir_units::Rate;
+use weir_policy::{AqmKind, Mark, Mss, Queue, Tcp, TcpClock, TcpLoss, TcpRate};
+use weir_units::{ByWay, Rate};
 
 const CLASSES: &str = "[class.\"/a\"]\nqueue = \"fair-host\"\n\
     [class.\"/a/b\"]\nmatch = \"tcp\"\naqm = \"pie\"\n[class.\"/c\"]\nmatch = \"udp\"\n";
@@ -69,10 +69,10 @@ fn what_is_done_to_tcp_is_what_is_written() {
         ("round-trip = \"coarse\"", Tcp { round_trip: TcpClock::Coarse, ..TCP }),
         ("rate = \"guaranteed\"", Tcp { rate: TcpRate::Guaranteed, ..TCP }),
         ("rate = \"2mbit\"", {
-            Tcp { rate: TcpRate::At(Both { down: mbit(2), up: mbit(2) }), ..TCP }
+            Tcp { rate: TcpRate::At(ByWay { down: mbit(2), up: mbit(2) }), ..TCP }
         }),
         ("rate = { up = \"1mbit\" }", {
-            Tcp { rate: TcpRate::At(Both { down: None, up: mbit(1) }), ..TCP }
+            Tcp { rate: TcpRate::At(ByWay { down: None, up: mbit(1) }), ..TCP }
         }),
     ];
     for (words, want) in cases {

@@ -12,6 +12,7 @@ pub mod protocol;
 mod rate;
 mod size;
 mod time;
+mod way;
 
 pub use pace::Pace;
 pub use parse::Unreadable;
@@ -19,3 +20,4 @@ pub use prefix::Prefix;
 pub use rate::Rate;
 pub use size::Bytes;
 pub use time::{Instant, Span};
+pub use way::{ByWay, Way};

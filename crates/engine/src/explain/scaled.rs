@@ -1,9 +1,9 @@
 //! What is left of a guarantee when all that is guaranteed beside it is asked for: the law of
 //! guarantees that do not fit (docs/policy.md), for the link as fast as it is now.
 
+use weir_policy::Plan;
 use weir_policy::plan::{Node, NodeId, Shares};
-use weir_policy::{Both, Plan};
-use weir_units::Rate;
+use weir_units::{ByWay, Rate};
 
 /// A guarantee that is not whole.
 pub(super) struct Scaled {
@@ -24,7 +24,7 @@ pub(super) fn scaled(
     plan: &Plan,
     leaf: NodeId,
     line: Rate,
-    of: impl Fn(&Both<Shares>) -> Shares,
+    of: impl Fn(&ByWay<Shares>) -> Shares,
 ) -> Vec<(NodeId, Scaled)> {
     let mut way: Vec<NodeId> = Vec::new();
     let mut at = leaf;
@@ -50,7 +50,7 @@ pub(super) fn scaled(
     found
 }
 
-fn promised(plan: &Plan, parent: NodeId, of: impl Fn(&Both<Shares>) -> Shares) -> Promised {
+fn promised(plan: &Plan, parent: NodeId, of: impl Fn(&ByWay<Shares>) -> Shares) -> Promised {
     let mut promised = Promised { sum: 0, beside_others: false };
     for (child, id) in plan.nodes.iter().zip(0..) {
         if child.parent == parent && id != parent {

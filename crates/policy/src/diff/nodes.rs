@@ -3,10 +3,10 @@
 
 use super::pairs::Pairs;
 use super::{Change, change, word};
-use crate::amount::Both;
 use crate::leaf::LeafWords;
 use crate::plan::{Kind, Node, NodeId, Plan, Shares};
 use crate::say;
+use weir_units::ByWay;
 
 pub(super) fn link(old: &Plan, new: &Plan, changes: &mut Vec<Change>) {
     let subject = format!("link {}", new.name);
@@ -20,8 +20,8 @@ pub(super) fn link(old: &Plan, new: &Plan, changes: &mut Vec<Change>) {
     let found = |p: &Plan| {
         let word = |finds| if finds { "auto" } else { "fixed" };
         match p.finds {
-            Both { down, up: false } => word(down).to_owned(),
-            Both { down, up } => format!("down {}, up {}", word(down), word(up)),
+            ByWay { down, up: false } => word(down).to_owned(),
+            ByWay { down, up } => format!("down {}, up {}", word(down), word(up)),
         }
     };
     word(&subject, "margin", found(old), found(new), changes);
@@ -104,7 +104,7 @@ fn shares(node: Twice<'_>, above: Option<Twice<'_>>, changes: &mut Vec<Change>) 
     };
     both("rate", &|s| s.rate.to_string());
     let ceils = |node: Twice<'_>| node.old.shares.zip(node.new.shares);
-    let step = |both: Both<(Shares, Shares)>| both.map(|(old, new)| (old.ceil, new.ceil));
+    let step = |both: ByWay<(Shares, Shares)>| both.map(|(old, new)| (old.ceil, new.ceil));
     let own = step(ceils(node));
     let follows = above.is_some_and(|above| {
         let above = step(ceils(above));

@@ -1,9 +1,9 @@
 //! The rates, ceilings and weights of a class, and those of the leaves it makes.
 
-use weir_units::Rate;
+use weir_units::{ByWay, Rate};
 
 use super::{Above, Build};
-use crate::amount::{Amount, Both};
+use crate::amount::Amount;
 use crate::class::{Class, Weight};
 use crate::each::{Each, Unknown};
 use crate::plan::{EachPlan, Kind, Shares, Target};
@@ -11,7 +11,7 @@ use crate::problem::At;
 
 impl Build<'_> {
     /// The rates a class says, parts resolved.
-    pub(super) fn said_rates(&mut self, class: &Class, above: &Above) -> Both<Option<Rate>> {
+    pub(super) fn said_rates(&mut self, class: &Class, above: &Above) -> ByWay<Option<Rate>> {
         self.part_of_nothing("\"rate\"", class.rate, above);
         class.rate.zip(above.rate).map(|(said, above)| match (said?.value, above) {
             (Amount::Rate(rate), _) => Some(rate),
@@ -21,7 +21,7 @@ impl Build<'_> {
 
     /// Says that `said` is a part of a rate that nobody wrote. A rate that was written and could
     /// not be read, or is itself such a part, has been said.
-    fn part_of_nothing(&mut self, what: &str, said: Both<Option<At<Amount>>>, above: &Above) {
+    fn part_of_nothing(&mut self, what: &str, said: ByWay<Option<At<Amount>>>, above: &Above) {
         let parts = said.zip(above.rate.zip(above.says_rate));
         for (direction, (said, (rate, written))) in parts.named() {
             if let (Some(At { value: Amount::Part(_), place }), None, false) = (said, rate, written)
@@ -39,7 +39,7 @@ impl Build<'_> {
     }
 
     /// Says that a ceiling lets nothing pass.
-    fn nothing(&mut self, what: &str, said: Both<Option<At<Amount>>>, above: Both<Rate>) {
+    fn nothing(&mut self, what: &str, said: ByWay<Option<At<Amount>>>, above: ByWay<Rate>) {
         for (direction, (said, above)) in said.zip(above).named() {
             if let Some(At { value, place }) = said
                 && value.of(*above) == Rate::ZERO
@@ -59,7 +59,7 @@ impl Build<'_> {
     }
 
     /// What a class may have at most.
-    pub(super) fn ceilings(&mut self, class: &Class, above: &Above) -> Both<Rate> {
+    pub(super) fn ceilings(&mut self, class: &Class, above: &Above) -> ByWay<Rate> {
         for (direction, (said, above_ceil)) in class.ceil.zip(above.ceil).named() {
             if let Some(At { value: Amount::Rate(said), place }) = said
                 && said > above_ceil

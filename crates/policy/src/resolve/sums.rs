@@ -1,27 +1,26 @@
 //! What is promised must be there: below a class, below the link, to sessions.
 
-use weir_units::Rate;
+use weir_units::{ByWay, Rate};
 
 use super::Build;
-use crate::amount::Both;
 use crate::class::Class;
 use crate::leaf::Session;
 use crate::plan::NodeId;
 use crate::problem::Place;
 
 /// What is promised, in bits per second: a sum can be more than any rate.
-pub(super) type Promise = Both<u128>;
+pub(super) type Promise = ByWay<u128>;
 
 pub(super) fn add(a: Promise, b: Promise) -> Promise {
     a.zip(b).map(|(a, b)| a.saturating_add(b))
 }
 
-pub(super) fn of(rate: Both<Rate>) -> Promise {
+pub(super) fn of(rate: ByWay<Rate>) -> Promise {
     rate.map(|rate| u128::from(rate.bps()))
 }
 
 /// What a class promises: what it says, or else what its children are promised.
-pub(super) fn of_class(said: Both<Option<Rate>>, promised: Promise) -> Promise {
+pub(super) fn of_class(said: ByWay<Option<Rate>>, promised: Promise) -> Promise {
     said.zip(promised).map(|(said, promised)| said.map_or(promised, |r| u128::from(r.bps())))
 }
 
@@ -43,13 +42,13 @@ fn say(bits: u128) -> String {
 /// Whose children are promised something.
 pub(super) struct Owner {
     pub(super) name: String,
-    pub(super) place: Both<Place>,
+    pub(super) place: ByWay<Place>,
     /// Whether it is the top of what weir's allocator holds to its rates.
     pub(super) allocates: bool,
     /// What of it there may be at the best, in millionths: less than all where the line is found.
-    pub(super) at_best: Both<u32>,
+    pub(super) at_best: ByWay<u32>,
     /// A child that is guaranteed nothing.
-    pub(super) bare: Both<Option<NodeId>>,
+    pub(super) bare: ByWay<Option<NodeId>>,
 }
 
 /// Of 100 parts, those that guarantees have beside a child without one.
@@ -62,8 +61,8 @@ impl Build<'_> {
         &mut self,
         class: &Class,
         id: NodeId,
-        said: Both<Option<Rate>>,
-        ceil: Both<Rate>,
+        said: ByWay<Option<Rate>>,
+        ceil: ByWay<Rate>,
         promised: Promise,
         allocates: bool,
     ) {
@@ -88,7 +87,7 @@ impl Build<'_> {
             name: format!("\"{}\"", class.path),
             place,
             allocates,
-            at_best: Both::same(1_000_000),
+            at_best: ByWay::same(1_000_000),
             bare: self.bare(id),
         };
         // a class without a rate promises what its children do; that it is too much has been said
@@ -101,7 +100,7 @@ impl Build<'_> {
         }
     }
 
-    fn check_session(&mut self, class: &Class, session: &Session, ceil: Both<Rate>) {
+    fn check_session(&mut self, class: &Class, session: &Session, ceil: ByWay<Rate>) {
         for (direction, (min, ceil)) in session.min.zip(ceil).named() {
             let Some(min) = min else { continue };
             let count = session.count.unwrap_or(1);
@@ -131,7 +130,7 @@ impl Build<'_> {
     /// What children are promised must fit into what their parent has. At the top of what weir's
     /// allocator holds it must fit into 199/200 of that, because the queues there may hold
     /// back up to 1/200; the levels below share what they let through.
-    pub(super) fn check_promise(&mut self, owner: &Owner, whole: Both<Rate>, promised: Promise) {
+    pub(super) fn check_promise(&mut self, owner: &Owner, whole: ByWay<Rate>, promised: Promise) {
         let Owner { name, place, allocates, .. } = owner;
         for (direction, (place, (whole, promised))) in place.zip(whole.zip(promised)).named() {
             let admitted = match allocates {
@@ -159,7 +158,7 @@ impl Build<'_> {
 
     /// Guarantees that fit and are not whole all the same: on a line that is found, and beside a
     /// child that is guaranteed nothing, while that has traffic.
-    fn warn_of_parts(&mut self, owner: &Owner, whole: Both<Rate>, promised: Promise) {
+    fn warn_of_parts(&mut self, owner: &Owner, whole: ByWay<Rate>, promised: Promise) {
         if self.problems.has_errors() {
             // what is at fault is not what will be promised
             return;
@@ -197,10 +196,10 @@ impl Build<'_> {
     }
 
     /// A child of this node that is guaranteed nothing. What lies below it was added behind it.
-    pub(super) fn bare(&self, id: NodeId) -> Both<Option<NodeId>> {
+    pub(super) fn bare(&self, id: NodeId) -> ByWay<Option<NodeId>> {
         let behind = (id + 1..).zip(&self.plan.nodes[id as usize + 1..]);
         let children = behind.filter(|(_, node)| node.parent == id);
-        let mut bare = Both::same(None);
+        let mut bare = ByWay::same(None);
         for (child, node) in children {
             if node.shares.down.rate == Rate::ZERO {
                 bare.down = bare.down.or(Some(child));
