@@ -308,7 +308,7 @@ impl Classifier {
         if entry.as_ref().is_some_and(|entry| entry.is_settled(label.host)) {
             return;
         }
-        if !self.settled.is_there(label.side, label.host, now) {
+        if !self.settled.is_there(label.side(), label.host, now) {
             label.kind = label.kind.of_new_host();
         } else if let Some(entry) = entry {
             entry.settle(label.host);

@@ -116,17 +116,17 @@ impl Conditioner {
         }
         let Some(segment) = Segment::read(bytes, headers) else {
             if let Some(end) = Segment::end_of_piece(bytes, headers) {
-                connection.halves[label.side as usize].came_in_pieces(end);
+                connection.halves[label.side() as usize].came_in_pieces(end);
             }
             // it must not overtake those before it
-            memory.holds.flush(&mut connection.halves[label.side.other() as usize]);
+            memory.holds.flush(&mut connection.halves[label.side().other() as usize]);
             return Fate::Pass;
         };
         let at = micros(now);
         let mut turn = Turn {
             at,
             now,
-            side: label.side as usize,
+            side: label.side() as usize,
             bytes,
             headers,
             label,
@@ -150,7 +150,7 @@ impl Conditioner {
     pub fn hold(&mut self, frame: Frame, label: Label, due: Instant) -> Result<(), Frame> {
         let Some(memory) = self.memory.as_deref_mut() else { return Err(frame) };
         // it answers data from the other side
-        let side = label.side.other();
+        let side = label.side().other();
         let place = memory.connections.get_mut(label.flow.index as usize);
         let place = place.filter(|place| place.generation == label.flow.generation);
         let Some(connection) = place else { return Err(frame) };

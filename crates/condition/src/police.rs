@@ -166,7 +166,7 @@ impl Policer {
         bytes: &mut [u8],
         label: &mut Label,
     ) -> Result<(), Reason> {
-        let row = row(&mut self.pages[label.side as usize], label.leaf);
+        let row = row(&mut self.pages[label.side() as usize], label.leaf);
         let Some(row) = row.filter(|row| row.rule > 0) else { return Ok(()) };
         let Some(rule) = self.rules.get(row.rule as usize - 1) else { return Ok(()) };
         if rule.way != Way::Blind {

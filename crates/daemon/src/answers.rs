@@ -189,10 +189,7 @@ pub fn counters(c: &Counters) -> control::Counters {
 
 /// The books as the engine keeps them: by the number of the leaf.
 pub(crate) fn books(books: &Books, now: Instant) -> control::Books {
-    let both = |c: &[Counters; 2]| {
-        let [up, down] = [Side::Lan, Side::Wan].map(|side| counters(&c[side as usize]));
-        Ways { down, up }
-    };
+    let both = |c: &ByWay<Counters>| Ways { down: counters(&c.down), up: counters(&c.up) };
     let leaves = books.leaves.iter().take(limits::CONTROL_ROWS).map(|leaf| {
         let Ways { down, up } = both(&leaf.counters);
         LeafBooks { leaf: leaf.leaf, owner: leaf.owner.map(|owner| owner.to_string()), down, up }

@@ -123,7 +123,10 @@ impl Lookout {
     fn rest(&mut self, link: &Link, report: &Report) -> Option<Trouble> {
         let plan = link.plan();
         let path = &plan.node(plan.rest).path;
-        let frames = |row: &weir_engine::Row| row.counters.iter().map(|c| c.received.frames).sum();
+        let frames = |row: &weir_engine::Row| {
+            let [down, up] = row.counters.named().map(|(_, c)| c.received.frames);
+            down + up
+        };
         let all: u64 = report.rows.first().map_or(0, frames);
         let rest: u64 = report.rows.iter().find(|row| row.path == **path).map_or(0, frames);
         let before = self.received.replace((all, rest));

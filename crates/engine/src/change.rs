@@ -9,6 +9,7 @@ use weir_classify::Index;
 use weir_condition::police;
 use weir_policy::plan::NodeId;
 use weir_shape::tree::Edit;
+use weir_units::ByWay;
 
 use crate::enforce;
 use crate::ledger::Chunk;
@@ -20,12 +21,12 @@ pub struct Change {
     /// The rules are not those of before: a connection may be another leaf's.
     pub(crate) has_new_rules: bool,
     pub(crate) old: Option<Index>,
-    /// What makes the new trees of the old: of the port towards the LAN, and towards the WAN.
-    pub(crate) trees: [Edit; 2],
+    /// What makes the new trees of the old.
+    pub(crate) trees: ByWay<Edit>,
     /// What is done to TCP.
     pub(crate) condition: weir_condition::Edit,
-    /// Who has no queues of its own: of the port towards the LAN, and towards the WAN.
-    pub(crate) enforced: [enforce::Edit; 2],
+    /// Who has no queues of its own.
+    pub(crate) enforced: ByWay<enforce::Edit>,
     /// What is done to the frames of leaves that change.
     pub(crate) treatments: police::Edit,
     pub(crate) chunks: Vec<Chunk>,

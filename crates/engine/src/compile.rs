@@ -22,14 +22,12 @@ const BEHIND: Span = Span::from_ms(20);
 /// The sixteen packets that a leaf may send at once, in any case.
 const BEHIND_LEAST: Bytes = Bytes::new(16 * 1_538);
 
-/// What shape is told: the tree of the port towards the LAN, and that of the port towards the WAN.
-/// `told` is what they have been told so far.
-pub(crate) fn trees(plan: &Plan, layout: &Layout, told: &[tree::Spec; 2]) -> [tree::Spec; 2] {
-    let [down, up] = told.each_ref().map(|told| Cares::after(&told.cares));
-    [
-        tree_of(plan, layout, down, |both| both.down, |rates| rates.down),
-        tree_of(plan, layout, up, |both| both.up, |rates| rates.up),
-    ]
+/// What shape is told: a tree for each way. `told` is what they have been told so far.
+pub(crate) fn trees(plan: &Plan, layout: &Layout, told: &ByWay<tree::Spec>) -> ByWay<tree::Spec> {
+    ByWay::WAYS.map(|way| {
+        let cares = Cares::after(&told[way].cares);
+        tree_of(plan, layout, cares, |both| both[way], |rates| rates[way])
+    })
 }
 
 fn tree_of(

@@ -7,9 +7,9 @@ use weir_classify::{Classifier, Event, Limits, Owner, Seed};
 use weir_condition::Conditioner;
 use weir_condition::police::Policer;
 use weir_packet::{Headers, Label, Pool, Side};
-use weir_shape::tree::{Edit, Tree};
+use weir_shape::tree::Tree;
 use weir_units::limits::{BURST_FRAMES, CROWDS_TOLD, FLOWS};
-use weir_units::{Bytes, Instant, Rate};
+use weir_units::{ByWay, Bytes, Instant, Rate, Way};
 
 use crate::change::{Change, Layout};
 use crate::enforce::Enforcer;
@@ -47,10 +47,9 @@ pub struct Engine {
     pub(crate) classifier: Classifier,
     pub(crate) conditioner: Conditioner,
     pub(crate) policer: Policer,
-    /// The trees by the side that their frames leave through.
-    pub(crate) trees: [Tree; 2],
+    pub(crate) trees: ByWay<Tree>,
     /// Who has no queues there.
-    pub(crate) enforcers: [Enforcer; 2],
+    pub(crate) enforcers: ByWay<Enforcer>,
     pub(crate) ledger: Ledger,
     pub(crate) watch: Watch,
     pub(crate) scratch: Box<Scratch>,
@@ -71,10 +70,10 @@ pub(crate) struct Scratch {
 pub struct Demand {
     /// The node's number.
     pub node: u32,
-    /// Bytes that came so far, from the LAN side and from the WAN side.
-    pub offered: [u64; 2],
+    /// Bytes that came so far.
+    pub offered: ByWay<u64>,
     /// Bytes that wait now.
-    pub waiting: [u64; 2],
+    pub waiting: ByWay<u64>,
 }
 
 /// A slice of the books.
@@ -83,9 +82,9 @@ pub struct Snapshot {
     /// The leaves of this slice that ever counted a frame.
     pub leaves: Vec<LeafBooks>,
     /// The link as a whole.
-    pub total: [Counters; 2],
+    pub total: ByWay<Counters>,
     /// What leaves had counted that are gone.
-    pub gone: [Counters; 2],
+    pub gone: ByWay<Counters>,
     /// How long the ways to both sides take, if they are watched.
     pub round_trips: RoundTrips,
     /// What became of TCP data from the LAN side, if they are watched.
@@ -103,8 +102,8 @@ pub struct LeafBooks {
     pub leaf: u32,
     /// Whom it stands for, if it was made at run time.
     pub owner: Option<Owner>,
-    /// For frames from the LAN side and from the WAN side.
-    pub counters: [Counters; 2],
+    /// What it counted.
+    pub counters: ByWay<Counters>,
 }
 
 /// Leaves that one call copies or closes at most.
@@ -146,8 +145,7 @@ impl Engine {
             classifier,
             conditioner: Conditioner::new(most() as usize),
             policer: Policer::new(),
-            // by the side of the port: frames leave through LAN on their way down
-            trees: [tree(), tree()],
+            trees: ByWay { down: tree(), up: tree() },
             enforcers: Default::default(),
             ledger: Ledger::new(CHUNKS),
             watch: Watch::new(if config.watch { flows } else { 0 }),
@@ -161,12 +159,11 @@ impl Engine {
         engine.ledger.grow(&mut first.chunks);
         engine.conditioner.apply(&mut first.condition);
         engine.policer.apply(now, &mut first.treatments);
-        for (tree, edit) in engine.trees.iter_mut().zip(&mut first.trees) {
+        for way in Way::ALL {
+            let (tree, edit) = (&mut engine.trees[way], &mut first.trees[way]);
             tree.apply(now, edit, |leaf| leaf, |_, _, _| {});
             while !tree.goes_on(now, edit) {}
-        }
-        for (enforcer, edit) in engine.enforcers.iter_mut().zip(&mut first.enforced) {
-            enforcer.apply(edit);
+            engine.enforcers[way].apply(&mut first.enforced[way]);
         }
         engine
     }
@@ -199,7 +196,7 @@ impl Engine {
             // what waits for its moment goes to its leaf while that still is there
             self.let_go(Instant::MAX, now);
             if change.has_new_rules {
-                self.trees.iter_mut().for_each(Tree::has_new_rules);
+                self.trees.values_mut().for_each(Tree::has_new_rules);
             }
             self.conditioner.apply(&mut change.condition);
             self.policer.apply(now, &mut change.treatments);
@@ -208,28 +205,28 @@ impl Engine {
             for &(from, to) in &change.parted {
                 // it may be the queue of its children now
                 let ledger = &mut self.ledger;
-                for tree in &mut self.trees {
+                for tree in self.trees.values_mut() {
                     tree.relabel(from, |label, bytes| {
                         if label.leaf != from {
                             return label.leaf;
                         }
-                        ledger.moved(label.side, from, to, bytes);
+                        ledger.moved(label.way, from, to, bytes);
                         to
                     });
                 }
             }
             std::mem::swap(&mut self.layout, &mut change.layout);
-            if change.trees.iter().any(Edit::has_steps) {
+            if change.trees.iter().any(|(_, edit)| edit.has_steps()) {
                 return false;
             }
         }
         // they are in the books of the leaf that they came to, while it has any
-        for side in [Side::Lan, Side::Wan] {
-            self.drop_left_behind(side, BURST_FRAMES);
+        let mut are_done = true;
+        for way in Way::ALL {
+            self.drop_left_behind(way, BURST_FRAMES);
+            are_done &= self.trees[way].goes_on(now, &mut change.trees[way]);
         }
-        let trees = self.trees.iter_mut().zip(&mut change.trees);
-        let are_done = trees.fold(true, |done, (tree, edit)| tree.goes_on(now, edit) && done);
-        if !are_done || self.trees.iter().any(Tree::has_left_behind) {
+        if !are_done || self.trees.iter().any(|(_, tree)| tree.has_left_behind()) {
             return false;
         }
         for &(from, to) in &change.parted {
@@ -242,10 +239,12 @@ impl Engine {
     fn edit_trees(&mut self, now: Instant, change: &mut Change) {
         let mut edits = std::mem::take(&mut change.trees);
         let ledger = &mut self.ledger;
-        for ((tree, edit), enforcer) in self.trees.iter_mut().zip(&mut edits).zip(&self.enforcers) {
+        for way in Way::ALL {
+            let (tree, enforcer) = (&mut self.trees[way], &self.enforcers[way]);
+            let edit = &mut edits[way];
             let heir = |leaf| enforcer.queue_of(change.successor(leaf).unwrap_or(change.rest));
             tree.apply(now, edit, heir, |from, label, bytes| {
-                ledger.moved(label.side, from, label.leaf, bytes);
+                ledger.moved(label.way, from, label.leaf, bytes);
             });
         }
         // with all that was replaced
@@ -256,16 +255,16 @@ impl Engine {
     /// from now on: these are the frames of that queue's own leaf then.
     fn edit_enforcers(&mut self, change: &mut Change) {
         let mut edits = std::mem::take(&mut change.enforced);
-        for ((enforcer, edit), tree) in
-            self.enforcers.iter_mut().zip(&mut edits).zip(&mut self.trees)
-        {
+        for way in Way::ALL {
+            let (tree, enforcer) = (&mut self.trees[way], &mut self.enforcers[way]);
+            let edit = &mut edits[way];
             for &queue in enforcer.queues() {
                 let ledger = &mut self.ledger;
                 tree.relabel(queue, |label, bytes| {
                     if label.leaf == queue || edit.queue_of(enforcer, label.leaf) == queue {
                         return label.leaf;
                     }
-                    ledger.moved(label.side, label.leaf, queue, bytes);
+                    ledger.moved(label.way, label.leaf, queue, bytes);
                     queue
                 });
             }
@@ -299,7 +298,7 @@ impl Engine {
     /// nothing waits. Stale after every call that takes `&mut self`.
     #[must_use]
     pub fn next_wakeup(&self) -> Option<Instant> {
-        let trees = self.trees.iter().filter_map(Tree::next_at);
+        let trees = self.trees.iter().filter_map(|(_, tree)| tree.next_at());
         trees.chain(self.conditioner.next_at()).min()
     }
 
@@ -318,7 +317,7 @@ impl Engine {
         let end = self.ledger.leaves().min(cursor.saturating_add(SLICE));
         for leaf in cursor..end {
             if let Some(slot) = self.ledger.leaf(leaf)
-                && *slot != <[Counters; 2]>::default()
+                && *slot != ByWay::default()
             {
                 let owner = self.classifier.owner(leaf);
                 into.leaves.push(LeafBooks { leaf, owner, counters: *slot });
@@ -335,8 +334,8 @@ impl Engine {
                 LINK => Some(self.ledger.total()),
                 leaf => self.ledger.leaf(leaf),
             };
-            demand.offered = slot.map_or([0; 2], |s| [s[0].received.bytes, s[1].received.bytes]);
-            demand.waiting = slot.map_or([0; 2], |s| [s[0].held.bytes, s[1].held.bytes]);
+            demand.offered = slot.map_or_else(ByWay::default, |s| s.map(|c| c.received.bytes));
+            demand.waiting = slot.map_or_else(ByWay::default, |s| s.map(|c| c.held.bytes));
         }
     }
 
@@ -345,8 +344,8 @@ impl Engine {
     pub fn limits(&mut self, now: Instant, limits: &[(u32, Side, Rate)]) -> usize {
         let mut obeyed = 0;
         for &(_, side, rate) in limits.iter().filter(|(node, ..)| *node == LINK) {
-            self.trees[side as usize].set_rate(now, rate);
-            self.enforcers[side as usize].set_rate(rate);
+            self.trees[side.way_out()].set_rate(now, rate);
+            self.enforcers[side.way_out()].set_rate(rate);
             obeyed += 1;
         }
         obeyed
@@ -365,7 +364,7 @@ impl Engine {
             {
                 self.ledger.fold(leaf, class);
                 self.policer.begin_anew(leaf);
-                self.enforcers.iter_mut().for_each(|enforcer| enforcer.begin_anew(leaf));
+                self.enforcers.values_mut().for_each(|enforcer| enforcer.begin_anew(leaf));
             }
         }
     }
@@ -402,13 +401,14 @@ impl Engine {
     /// What the link carries now towards the port of `side`.
     #[must_use]
     pub fn rate(&self, side: Side) -> Rate {
-        self.trees[side as usize].rate()
+        self.trees[side.way_out()].rate()
     }
 
     /// Frames and bytes that wait for the port of `side`.
     #[must_use]
     pub fn waiting(&self, side: Side) -> (usize, Bytes) {
-        let held = self.ledger.total()[side.other() as usize].held;
-        (self.trees[side as usize].len(), Bytes::new(held.bytes))
+        let way = side.way_out();
+        let held = self.ledger.total()[way].held;
+        (self.trees[way].len(), Bytes::new(held.bytes))
     }
 }

@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 
 use weir_classify::Owner;
 use weir_packet::{Fault, Headers, Reason, Side, show};
-use weir_policy::plan::{Kind, Node, NodeId, Shares};
+use weir_policy::plan::{Kind, Node, NodeId};
 use weir_policy::{Place, Plan, say};
-use weir_units::{ByWay, Rate};
+use weir_units::Rate;
 
 use crate::{Engine, allocate, enforce, steady};
 use scaled::{Scaled, scaled};
@@ -72,18 +72,15 @@ impl Engine {
     /// it has queues.
     #[must_use]
     pub fn may_send(&self, side: Side, leaf: u32) -> Option<Rate> {
-        Some(self.enforcers[side as usize].share(leaf)?.rate)
+        Some(self.enforcers[side.way_out()].share(leaf)?.rate)
     }
 
     /// What a leaf may send now through a port by its share, and the node that limits it.
     fn share(&self, plan: &Plan, port: Side, leaf: Option<u32>) -> Option<(Rate, NodeId)> {
-        let way = |both: &ByWay<Shares>| match port {
-            Side::Lan => both.down,
-            Side::Wan => both.up,
-        };
+        let way = port.way_out();
         let leaf = leaf.or_else(|| self.layout().slot(plan.rest))?;
-        let share = self.enforcers[port as usize].share(leaf)?;
-        let spec = allocate::spec(plan, self.layout(), way);
+        let share = self.enforcers[way].share(leaf)?;
+        let spec = allocate::spec(plan, self.layout(), |both| both[way]);
         let by = enforce::limiter(&spec, &share)?;
         Some((share.rate, self.layout().node_of(by)?))
     }

@@ -1,8 +1,8 @@
 //! What came, what left, what waits and what was dropped and why, per leaf and direction. Nothing
 //! is lost: received + moved in = sent + held + dropped + moved out, to the byte, at every moment.
 
-use weir_packet::{Reason, Side, Verdict};
-use weir_units::Span;
+use weir_packet::{Reason, Verdict};
+use weir_units::{ByWay, Span, Way};
 
 /// Frames and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -128,8 +128,8 @@ impl Counters {
     }
 }
 
-/// Counters of one leaf, for frames from the LAN side and from the WAN side.
-pub(crate) type Slot = [Counters; 2];
+/// Counters of one leaf, by the way of its frames.
+pub(crate) type Slot = ByWay<Counters>;
 
 /// How many slots come in one piece of memory.
 pub(crate) const CHUNK: usize = 1_024;
@@ -167,33 +167,33 @@ impl Ledger {
     }
 
     #[inline]
-    fn slot(&mut self, side: Side, leaf: u32) -> Option<&mut Counters> {
+    fn slot(&mut self, way: Way, leaf: u32) -> Option<&mut Counters> {
         let chunk = self.chunks.get_mut(leaf as usize / CHUNK)?;
-        chunk.get_mut(leaf as usize % CHUNK).map(|slot| &mut slot[side as usize])
+        chunk.get_mut(leaf as usize % CHUNK).map(|slot| &mut slot[way])
     }
 
     #[inline]
-    pub(crate) fn received(&mut self, side: Side, leaf: u32, bytes: usize) {
-        self.total[side as usize].received.add(bytes);
-        if let Some(slot) = self.slot(side, leaf) {
+    pub(crate) fn received(&mut self, way: Way, leaf: u32, bytes: usize) {
+        self.total[way].received.add(bytes);
+        if let Some(slot) = self.slot(way, leaf) {
             slot.received.add(bytes);
         }
     }
 
     /// A frame that came in has TCP data that are not new: late, or repeated.
-    pub(crate) fn came_again(&mut self, side: Side, leaf: u32, bytes: usize, is_late: bool) {
+    pub(crate) fn came_again(&mut self, way: Way, leaf: u32, bytes: usize, is_late: bool) {
         let write = |counters: &mut Counters| {
             let of = if is_late { &mut counters.late } else { &mut counters.repeated };
             of.add(bytes);
         };
-        write(&mut self.total[side as usize]);
-        if let Some(slot) = self.slot(side, leaf) {
+        write(&mut self.total[way]);
+        if let Some(slot) = self.slot(way, leaf) {
             write(slot);
         }
     }
 
     #[inline]
-    pub(crate) fn judged(&mut self, side: Side, leaf: u32, bytes: usize, verdict: Verdict) {
+    pub(crate) fn judged(&mut self, way: Way, leaf: u32, bytes: usize, verdict: Verdict) {
         let write = |counters: &mut Counters| match verdict {
             Verdict::Forward => counters.sent.add(bytes),
             Verdict::Hold => {
@@ -202,68 +202,68 @@ impl Ledger {
             }
             Verdict::Drop(reason) => counters.dropped[reason.index()].add(bytes),
         };
-        write(&mut self.total[side as usize]);
-        if let Some(slot) = self.slot(side, leaf) {
+        write(&mut self.total[way]);
+        if let Some(slot) = self.slot(way, leaf) {
             write(slot);
         }
     }
 
     #[inline]
-    pub(crate) fn sent(&mut self, side: Side, leaf: u32, bytes: usize, waited: Span) {
+    pub(crate) fn sent(&mut self, way: Way, leaf: u32, bytes: usize, waited: Span) {
         let write = |counters: &mut Counters| {
             counters.held.take(bytes);
             counters.sent.add(bytes);
             counters.delay.add(waited);
         };
-        write(&mut self.total[side as usize]);
-        if let Some(slot) = self.slot(side, leaf) {
+        write(&mut self.total[way]);
+        if let Some(slot) = self.slot(way, leaf) {
             write(slot);
         }
     }
 
     /// A frame that waited before its queue is about to join it.
-    pub(crate) fn taken_up(&mut self, side: Side, leaf: u32, bytes: usize) {
-        self.total[side as usize].held.take(bytes);
-        if let Some(slot) = self.slot(side, leaf) {
+    pub(crate) fn taken_up(&mut self, way: Way, leaf: u32, bytes: usize) {
+        self.total[way].held.take(bytes);
+        if let Some(slot) = self.slot(way, leaf) {
             slot.held.take(bytes);
         }
     }
 
     /// A frame that leaves, or was taken in, carries the mark that congestion was experienced.
-    pub(crate) fn marked(&mut self, side: Side, leaf: u32, bytes: usize) {
-        self.total[side as usize].marked.add(bytes);
-        if let Some(slot) = self.slot(side, leaf) {
+    pub(crate) fn marked(&mut self, way: Way, leaf: u32, bytes: usize) {
+        self.total[way].marked.add(bytes);
+        if let Some(slot) = self.slot(way, leaf) {
             slot.marked.add(bytes);
         }
     }
 
     /// One that was marked as it came was not taken in.
-    pub(crate) fn mark_lost(&mut self, side: Side, leaf: u32, bytes: usize) {
-        self.total[side as usize].marked.take(bytes);
-        if let Some(slot) = self.slot(side, leaf) {
+    pub(crate) fn mark_lost(&mut self, way: Way, leaf: u32, bytes: usize) {
+        self.total[way].marked.take(bytes);
+        if let Some(slot) = self.slot(way, leaf) {
             slot.marked.take(bytes);
         }
     }
 
     /// A frame that waited goes no further.
-    pub(crate) fn let_down(&mut self, side: Side, leaf: u32, bytes: usize, reason: Reason) {
+    pub(crate) fn let_down(&mut self, way: Way, leaf: u32, bytes: usize, reason: Reason) {
         let write = |counters: &mut Counters| {
             counters.held.take(bytes);
             counters.dropped[reason.index()].add(bytes);
         };
-        write(&mut self.total[side as usize]);
-        if let Some(slot) = self.slot(side, leaf) {
+        write(&mut self.total[way]);
+        if let Some(slot) = self.slot(way, leaf) {
             write(slot);
         }
     }
 
     /// A frame that waits now belongs to another leaf.
-    pub(crate) fn moved(&mut self, side: Side, from: u32, to: u32, bytes: usize) {
-        if let Some(slot) = self.slot(side, from) {
+    pub(crate) fn moved(&mut self, way: Way, from: u32, to: u32, bytes: usize) {
+        if let Some(slot) = self.slot(way, from) {
             slot.held.take(bytes);
             slot.moved_out.add(bytes);
         }
-        if let Some(slot) = self.slot(side, to) {
+        if let Some(slot) = self.slot(way, to) {
             slot.held.add(bytes);
             slot.moved_in.add(bytes);
         }
@@ -271,19 +271,19 @@ impl Ledger {
 
     /// Closes the books of a leaf that is gone, so that its place can be another's.
     pub(crate) fn close(&mut self, leaf: u32) {
-        for side in [Side::Lan, Side::Wan] {
-            if let Some(slot) = self.slot(side, leaf) {
+        for way in Way::ALL {
+            if let Some(slot) = self.slot(way, leaf) {
                 let last = std::mem::take(slot);
-                self.gone[side as usize].join(&last);
+                self.gone[way].join(&last);
             }
         }
     }
 
     /// Adds the books of a leaf to those of another and starts them anew.
     pub(crate) fn fold(&mut self, leaf: u32, into: u32) {
-        for side in [Side::Lan, Side::Wan] {
-            let last = self.slot(side, leaf).map(std::mem::take).unwrap_or_default();
-            if let Some(slot) = self.slot(side, into) {
+        for way in Way::ALL {
+            let last = self.slot(way, leaf).map(std::mem::take).unwrap_or_default();
+            if let Some(slot) = self.slot(way, into) {
                 slot.join(&last);
             }
         }
@@ -291,7 +291,7 @@ impl Ledger {
 
     /// Whether nothing waits in a leaf.
     pub(crate) fn is_empty(&self, leaf: u32) -> bool {
-        self.leaf(leaf).is_none_or(|slot| slot.iter().all(|c| c.held.frames == 0))
+        self.leaf(leaf).is_none_or(|slot| slot.iter().all(|(_, c)| c.held.frames == 0))
     }
 
     pub(crate) fn leaf(&self, leaf: u32) -> Option<&Slot> {
@@ -320,11 +320,11 @@ mod tests {
         let mut ledger = Ledger::new(1);
         ledger.grow(&mut vec![chunk()]);
         for ms in [2, 5, 2] {
-            ledger.judged(Side::Lan, 7, 100, Verdict::Hold);
-            ledger.sent(Side::Lan, 7, 100, Span::from_ms(ms));
+            ledger.judged(Way::Up, 7, 100, Verdict::Hold);
+            ledger.sent(Way::Up, 7, 100, Span::from_ms(ms));
         }
         for slot in [ledger.total(), ledger.leaf(7).unwrap()] {
-            let Counters { delay, sent, .. } = slot[Side::Lan as usize];
+            let Counters { delay, sent, .. } = slot[Way::Up];
             assert_eq!(Span::from_ns(delay.max_ns), Span::from_ms(5));
             assert_eq!((sent.frames, delay.mean(sent.frames)), (3, Span::from_ms(3)));
         }

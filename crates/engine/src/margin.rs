@@ -209,7 +209,7 @@ impl Margin {
 
     /// What to tell [`Engine::limits`](crate::Engine::limits) now, from the books of the link.
     pub fn follow(&mut self, now: Instant, books: &Snapshot) -> (u32, Side, Rate) {
-        let total = &books.total[self.towards.other() as usize];
+        let total = &books.total[self.towards.way_out()];
         let (arrived, round_trip) = match self.towards {
             Side::Lan => (total.received, books.round_trips.wan),
             Side::Wan => (total.sent, books.round_trips.data),

@@ -11,6 +11,7 @@ use weir_condition::police;
 use weir_policy::plan::{Kind, NodeId};
 use weir_policy::{By, Plan};
 use weir_shape::tree::{self, Edit};
+use weir_units::ByWay;
 use weir_units::limits;
 
 use crate::allocate;
@@ -41,12 +42,12 @@ pub struct Planner {
 struct Told {
     /// What frames are classified by.
     rules: weir_classify::Spec,
-    /// Each tree: of the port towards the LAN, and towards the WAN.
-    trees: [tree::Spec; 2],
+    /// The trees.
+    trees: ByWay<tree::Spec>,
     /// What is done to TCP.
     steadied: weir_condition::Spec,
-    /// Who is enforced without queues, by the port.
-    enforced: [allocate::Spec; 2],
+    /// Who is enforced without queues.
+    enforced: ByWay<allocate::Spec>,
     /// What is policed and marked.
     treated: police::Spec,
 }
@@ -152,9 +153,9 @@ impl Planner {
             index: Some(Index::compile(&told.rules)),
             has_new_rules: before.rules != told.rules,
             old: None,
-            trees: [0, 1].map(|port| Edit::between(&before.trees[port], &told.trees[port])),
-            enforced: [0, 1]
-                .map(|port| enforce::Edit::between(&before.enforced[port], &told.enforced[port])),
+            trees: ByWay::WAYS.map(|way| Edit::between(&before.trees[way], &told.trees[way])),
+            enforced: ByWay::WAYS
+                .map(|way| enforce::Edit::between(&before.enforced[way], &told.enforced[way])),
             condition: weir_condition::Edit::between(&before.steadied, &told.steadied, self.flows),
             treatments: police::Edit::between(&before.treated, &told.treated),
             chunks: (self.chunks..needed).map(|_| chunk()).collect(),
@@ -216,10 +217,7 @@ impl Told {
         Told {
             rules,
             trees: compile::trees(plan, layout, &self.trees),
-            enforced: [
-                allocate::spec(plan, layout, |both| both.down),
-                allocate::spec(plan, layout, |both| both.up),
-            ],
+            enforced: ByWay::WAYS.map(|way| allocate::spec(plan, layout, |both| both[way])),
             steadied: steady::spec(plan, layout),
             treated: treatments::spec(plan, layout, &self.treated),
         }

@@ -7,6 +7,7 @@ use weir_classify::Owner;
 use weir_packet::Side;
 use weir_policy::Plan;
 use weir_policy::plan::NodeId;
+use weir_units::ByWay;
 
 use crate::Engine;
 use crate::change::Layout;
@@ -19,7 +20,7 @@ pub struct Report {
     /// The link and its classes in the plan's order, each made leaf behind its class.
     pub rows: Vec<Row>,
     /// What leaves had counted that are gone; part of the link's row.
-    pub gone: [Counters; 2],
+    pub gone: ByWay<Counters>,
     /// Who asks for a leaf of its own and is not approved.
     pub askers: Vec<Asker>,
     /// MACs with many addresses that the policy does not name routers: all behind one of them share
@@ -45,21 +46,21 @@ pub struct Row {
     pub depth: u8,
     /// Whether frames wait here (and not only below).
     pub is_leaf: bool,
-    /// Frames on their way up (from the LAN) and down (from the WAN).
-    pub counters: [Counters; 2],
+    /// What it counted.
+    pub counters: ByWay<Counters>,
 }
 
 impl Row {
     /// The counters of frames that came in on the port of `side`.
     #[must_use]
     pub fn from(&self, side: Side) -> &Counters {
-        &self.counters[side as usize]
+        &self.counters[side.way()]
     }
 
     /// Whether anything ever came.
     #[must_use]
     pub fn is_silent(&self) -> bool {
-        self.counters == <[Counters; 2]>::default()
+        self.counters == ByWay::<Counters>::default()
     }
 }
 
@@ -69,9 +70,9 @@ pub struct Books {
     /// The leaves that ever counted a frame.
     pub leaves: Vec<LeafBooks>,
     /// The link as a whole.
-    pub total: [Counters; 2],
+    pub total: ByWay<Counters>,
     /// What leaves had counted that are gone.
-    pub gone: [Counters; 2],
+    pub gone: ByWay<Counters>,
     /// Those who ask for a leaf, by the asked class.
     pub askers: Vec<(u32, Owner)>,
     /// MACs with many addresses that the policy does not name routers.
@@ -113,7 +114,7 @@ impl Report {
     /// last.
     #[must_use]
     pub fn from_books(books: &Books, plan: &Plan, layout: &Layout) -> Report {
-        let mut sums = vec![<[Counters; 2]>::default(); plan.nodes.len()];
+        let mut sums = vec![ByWay::<Counters>::default(); plan.nodes.len()];
         let mut made: BTreeMap<NodeId, Vec<Row>> = BTreeMap::new();
         let nodes = layout.by_slot();
         for LeafBooks { leaf, owner, counters } in &books.leaves {
@@ -158,9 +159,9 @@ impl Report {
     }
 }
 
-fn join(into: &mut [Counters; 2], other: &[Counters; 2]) {
-    into[0].join(&other[0]);
-    into[1].join(&other[1]);
+fn join(into: &mut ByWay<Counters>, other: &ByWay<Counters>) {
+    into.down.join(&other.down);
+    into.up.join(&other.up);
 }
 
 #[cfg(test)]
@@ -172,11 +173,11 @@ mod tests {
         let mut books = Books::default();
         let mut slice = Snapshot::default();
         for frames in 1..=2 {
-            slice.total[1].received.add(100);
-            slice.gone[0].sent.add(60);
+            slice.total.down.received.add(100);
+            slice.gone.up.sent.add(60);
             books.add(&slice);
             assert_eq!((books.total, books.gone), (slice.total, slice.gone));
-            assert_eq!(books.total[1].received.frames, frames);
+            assert_eq!(books.total.down.received.frames, frames);
         }
     }
 }

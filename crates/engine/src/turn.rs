@@ -11,8 +11,8 @@
 use weir_condition::Fate;
 use weir_packet::{Burst, Frame, Headers, Label, Reason, Side, Verdict, edit};
 use weir_shape::tree::Waiting;
-use weir_units::Instant;
 use weir_units::limits::BURST_FRAMES;
+use weir_units::{Instant, Way};
 
 use crate::Engine;
 use crate::enforce::Ruling;
@@ -38,7 +38,8 @@ impl Engine {
             self.watch.burst(now, side, &self.pool, burst.frames(), headers, labels)
         };
 
-        let tree = &mut self.trees[side.other() as usize];
+        let way = side.way();
+        let tree = &mut self.trees[way];
         labels.iter().for_each(|label| tree.expect(label));
         if !self.conditioner.is_idle() {
             self.conditioner.expect(side, labels);
@@ -50,17 +51,17 @@ impl Engine {
         for (at, frame) in burst.drain().enumerate() {
             let mut label = self.scratch.labels[at];
             label.leaf = self.leaf_of(now, &label);
-            self.ledger.received(side, label.leaf, frame.len());
+            self.ledger.received(way, label.leaf, frame.len());
             if (again.repeated | again.late) >> at & 1 != 0 {
                 let is_late = again.late >> at & 1 != 0;
-                self.ledger.came_again(side, label.leaf, frame.len(), is_late);
+                self.ledger.came_again(way, label.leaf, frame.len(), is_late);
             }
             let mut refused = Reason::of(&self.scratch.headers[at]);
             if label.kind.is_stray() {
                 refused = refused.or(Some(Reason::Fragment));
             }
             if is_policed && refused.is_none() {
-                let link = self.trees[side.other() as usize].link();
+                let link = self.trees[way].link();
                 let cost = link.cost(frame.len(), label.net_at);
                 let bytes = self.pool.bytes_mut(&frame);
                 refused = self.policer.treat(now, cost, bytes, &mut label).err();
@@ -78,7 +79,7 @@ impl Engine {
     /// The leaf that a frame is of, so that it overtakes none of its connection.
     #[inline]
     fn leaf_of(&mut self, now: Instant, label: &Label) -> u32 {
-        let waits = self.trees[label.side.other() as usize].leaf_of(label);
+        let waits = self.trees[label.way].leaf_of(label);
         if waits == label.leaf { waits } else { self.leaf_elsewhere(now, label, waits) }
     }
 
@@ -86,30 +87,30 @@ impl Engine {
     /// was by other rules. It obeys the new ones at once then, and what waits is dropped.
     #[cold]
     fn leaf_elsewhere(&mut self, now: Instant, label: &Label, waits: u32) -> u32 {
-        let port = label.side.other() as usize;
-        let leaf = self.enforcers[port].leaf_of(label.leaf, waits);
-        if leaf == label.leaf || self.trees[port].obeys(now, label) { label.leaf } else { leaf }
+        let way = label.way;
+        let leaf = self.enforcers[way].leaf_of(label.leaf, waits);
+        if leaf == label.leaf || self.trees[way].obeys(now, label) { label.leaf } else { leaf }
     }
 
     /// A frame joins its queue, or somebody has to go.
     #[inline]
     fn queue(&mut self, now: Instant, frame: Frame, label: Label) {
-        let port = label.side.other() as usize;
+        let way = label.way;
         let bytes = frame.len();
         let mut leaf = label.leaf;
-        if !self.enforcers[port].is_idle() {
+        if !self.enforcers[way].is_idle() {
             match self.judge(now, &frame, &label) {
                 Some(queue) => leaf = queue,
                 None => return self.lose(frame, &label, Reason::OverShare),
             }
         }
-        match self.trees[port].push_into(now, leaf, frame, label) {
+        match self.trees[way].push_into(now, leaf, frame, label) {
             Ok(victim) => {
-                self.ledger.judged(label.side, label.leaf, bytes, Verdict::Hold);
+                self.ledger.judged(label.way, label.leaf, bytes, Verdict::Hold);
                 if let Some((victim, reason)) = victim {
-                    let Label { side, leaf, .. } = victim.label;
-                    self.ledger.let_down(side, leaf, victim.frame.len(), reason);
-                    self.pool.give(victim.frame);
+                    let Waiting { frame, label, .. } = victim;
+                    self.ledger.let_down(label.way, label.leaf, frame.len(), reason);
+                    self.pool.give(frame);
                 }
             }
             Err((frame, reason)) => self.refuse(frame, &label, reason),
@@ -119,8 +120,8 @@ impl Engine {
     /// A frame found no place in its queue: if it was marked, the mark goes with it.
     #[cold]
     fn refuse(&mut self, frame: Frame, label: &Label, reason: Reason) {
-        if self.enforcers[label.side.other() as usize].has_marked() {
-            self.ledger.mark_lost(label.side, label.leaf, frame.len());
+        if self.enforcers[label.way].has_marked() {
+            self.ledger.mark_lost(label.way, label.leaf, frame.len());
         }
         self.lose(frame, label, reason);
     }
@@ -128,15 +129,15 @@ impl Engine {
     /// The leaf of the tree that a frame may join where classes have no queues of their own.
     #[inline(never)]
     fn judge(&mut self, now: Instant, frame: &Frame, label: &Label) -> Option<u32> {
-        let port = label.side.other() as usize;
-        let tree = &self.trees[port];
+        let way = label.way;
+        let tree = &self.trees[way];
         let cost = tree.link().cost(frame.len(), label.net_at);
         let waiting = |leaf| tree.waiting_in(leaf);
-        match self.enforcers[port].judge(now, label, cost, waiting) {
+        match self.enforcers[way].judge(now, label, cost, waiting) {
             Ruling::Queue(leaf) => Some(leaf),
             Ruling::Mark(leaf) => {
                 edit::mark_congestion(self.pool.bytes_mut(frame), label);
-                self.ledger.marked(label.side, label.leaf, frame.len());
+                self.ledger.marked(label.way, label.leaf, frame.len());
                 Some(leaf)
             }
             Ruling::Drop => None,
@@ -144,7 +145,7 @@ impl Engine {
     }
 
     fn lose(&mut self, frame: Frame, label: &Label, reason: Reason) {
-        self.ledger.judged(label.side, label.leaf, frame.len(), Verdict::Drop(reason));
+        self.ledger.judged(label.way, label.leaf, frame.len(), Verdict::Drop(reason));
         self.pool.give(frame);
     }
 
@@ -153,7 +154,7 @@ impl Engine {
     #[inline(never)]
     fn steady(&mut self, now: Instant, frame: Frame, at: usize, label: Label) {
         let headers = &self.scratch.headers[at];
-        let waiting = self.trees[label.side.other() as usize].waiting_in(label.leaf);
+        let waiting = self.trees[label.way].waiting_in(label.leaf);
         let bytes = self.pool.bytes_mut(&frame);
         let fate = self.conditioner.frame(now, bytes, headers, &label, waiting);
         let frame = match fate {
@@ -162,7 +163,7 @@ impl Engine {
                 let bytes = frame.len();
                 match self.conditioner.hold(frame, label, due) {
                     Ok(()) => {
-                        self.ledger.judged(label.side, label.leaf, bytes, Verdict::Hold);
+                        self.ledger.judged(label.way, label.leaf, bytes, Verdict::Hold);
                         None
                     }
                     Err(frame) => Some(frame),
@@ -176,7 +177,7 @@ impl Engine {
             return self.queue(now, frame, label);
         }
         // they wait in another leaf, where rules of before had sent them
-        self.ledger.judged(label.side, label.leaf, frame.len(), Verdict::Hold);
+        self.ledger.judged(label.way, label.leaf, frame.len(), Verdict::Hold);
         self.take_up(now, frame, label);
     }
 
@@ -191,10 +192,10 @@ impl Engine {
     fn take_up(&mut self, now: Instant, frame: Frame, mut label: Label) {
         let leaf = self.leaf_of(now, &label);
         if leaf != label.leaf {
-            self.ledger.moved(label.side, label.leaf, leaf, frame.len());
+            self.ledger.moved(label.way, label.leaf, leaf, frame.len());
             label.leaf = leaf;
         }
-        self.ledger.taken_up(label.side, leaf, frame.len());
+        self.ledger.taken_up(label.way, leaf, frame.len());
         self.queue(now, frame, label);
     }
 
@@ -207,21 +208,21 @@ impl Engine {
             self.let_go(now, now);
         }
         let Engine { pool, trees, ledger, watch, stale_before, .. } = self;
-        let tree = &mut trees[side as usize];
+        let tree = &mut trees[side.way_out()];
         let is_watched = watch.looks_at(side);
         tree.pop_burst(now, out.room(), |waiting| {
             let (label, bytes) = (waiting.label, waiting.frame.len());
             if waiting.since < *stale_before {
-                ledger.let_down(label.side, label.leaf, bytes, Reason::Stale);
+                ledger.let_down(label.way, label.leaf, bytes, Reason::Stale);
                 return pool.give(waiting.frame);
             }
-            ledger.sent(label.side, label.leaf, bytes, now.since(waiting.since));
+            ledger.sent(label.way, label.leaf, bytes, now.since(waiting.since));
             if is_watched {
                 watch.left(now, &label, pool.bytes(&waiting.frame), waiting.since);
             }
             if waiting.mark {
                 edit::mark_congestion(pool.bytes_mut(&waiting.frame), &label);
-                ledger.marked(label.side, label.leaf, bytes);
+                ledger.marked(label.way, label.leaf, bytes);
             }
             if let Err(frame) = out.push(waiting.frame) {
                 // there is room for as many as were asked for
@@ -229,19 +230,19 @@ impl Engine {
             }
         });
         while let Some(Waiting { frame, label, .. }) = tree.take_dropped() {
-            ledger.let_down(label.side, label.leaf, frame.len(), Reason::Managed);
+            ledger.let_down(label.way, label.leaf, frame.len(), Reason::Managed);
             pool.give(frame);
         }
-        self.drop_left_behind(side, BURST_FRAMES);
+        self.drop_left_behind(side.way_out(), BURST_FRAMES);
     }
 
     /// Drops up to `most` frames of connections that wait in another leaf since an edit.
     #[inline]
-    pub(crate) fn drop_left_behind(&mut self, side: Side, most: usize) {
+    pub(crate) fn drop_left_behind(&mut self, way: Way, most: usize) {
         for _ in 0..most {
-            let Some(waiting) = self.trees[side as usize].take_left_behind() else { return };
+            let Some(waiting) = self.trees[way].take_left_behind() else { return };
             let Waiting { frame, label, .. } = waiting;
-            self.ledger.let_down(label.side, label.leaf, frame.len(), Reason::Stale);
+            self.ledger.let_down(label.way, label.leaf, frame.len(), Reason::Stale);
             self.pool.give(frame);
         }
     }

@@ -203,7 +203,7 @@ impl Watch {
         if !label.kind.is_tcp() {
             return;
         }
-        let side = label.side.other();
+        let side = label.side().other();
         let at = usize::from(label.transport_at);
         if side == Side::Wan
             && let Some(seen) = self.seen.get_mut(label.flow.index as usize)
@@ -305,7 +305,7 @@ fn said(
         seq: segment.seq(),
         end: is_new.then(|| segment.end()),
         // with as many addresses as it likes, a host of the LAN side has one voice
-        hosts: match label.side {
+        hosts: match label.side() {
             Side::Lan => [label.host, host(headers.target)],
             Side::Wan => [label.host, host(headers.source)],
         },

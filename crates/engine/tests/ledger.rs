@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use weir_engine::{Config, Engine, LeafBooks, Planner, Report, Snapshot};
 use weir_packet::{Build, Burst, Pool, Side};
 use weir_policy::{Plan, Source, read};
-use weir_units::{Instant, Span};
+use weir_units::{ByWay, Instant, Span, Way};
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
@@ -124,8 +124,8 @@ struct World {
     planner: Planner,
     plan: Plan,
     now: Instant,
-    into: [u64; 2],
-    out: [u64; 2],
+    into: ByWay<u64>,
+    out: ByWay<u64>,
     last: std::collections::BTreeMap<(u8, bool), u32>,
     /// Where both sides of the TCP connections are.
     numbers: [[u32; 2]; 4],
@@ -138,7 +138,7 @@ impl World {
         let plan = plan(choice);
         let first = planner.prepare(&plan).expect("fits");
         let engine = Engine::new(config, Pool::new(260, 2_048), first, Instant::ZERO);
-        let (into, out) = ([0; 2], [0; 2]);
+        let (into, out) = (ByWay::same(0), ByWay::same(0));
         let now = Instant::ZERO;
         let (last, numbers) = (Default::default(), [[u32::MAX - 900; 2]; 4]);
         World { engine, planner, plan, now, into, out, last, numbers }
@@ -147,7 +147,7 @@ impl World {
     fn arrive(&mut self, lan_side: bool, bytes: &[u8]) {
         let Some(frame) = self.engine.pool_mut().fill(bytes) else { return };
         let side = if lan_side { Side::Lan } else { Side::Wan };
-        self.into[side as usize] += bytes.len() as u64;
+        self.into[side.way()] += bytes.len() as u64;
         let mut burst = Burst::new();
         burst.push(frame).expect("has room");
         self.engine.receive(self.now, side, &mut burst);
@@ -160,7 +160,7 @@ impl World {
             self.engine.transmit(self.now, side, &mut out);
             while let Some(frame) = out.pop() {
                 let bytes = self.engine.pool().bytes(&frame).to_vec();
-                self.out[side.other() as usize] += bytes.len() as u64;
+                self.out[side.way_out()] += bytes.len() as u64;
                 if let Some((flow, sequence)) = mark(&bytes) {
                     let before = self.last.insert((flow, side == Side::Lan), sequence);
                     assert!(before.is_none_or(|b| b < sequence), "flow {flow} out of order");
@@ -179,24 +179,25 @@ impl World {
 
     fn check(&self) {
         let mut snapshot = Snapshot::default();
-        let mut sum = [weir_engine::Counters::default(); 2];
+        let mut sum = ByWay::<weir_engine::Counters>::default();
         let mut cursor = Some(0);
         while let Some(from) = cursor {
             cursor = self.engine.snapshot(from, &mut snapshot);
             for LeafBooks { leaf, counters, .. } in &snapshot.leaves {
-                for (sum, counters) in sum.iter_mut().zip(counters) {
+                for (way, counters) in counters.iter() {
                     assert!(counters.balance(), "leaf {leaf}: {counters:?}");
-                    sum.join(counters);
+                    sum[way].join(counters);
                 }
             }
         }
         let mut waiting = 0;
-        for (side, sum) in sum.iter_mut().enumerate() {
-            sum.join(&snapshot.gone[side]);
-            let total = &snapshot.total[side];
+        for way in Way::ALL {
+            let sum = &mut sum[way];
+            sum.join(&snapshot.gone[way]);
+            let total = &snapshot.total[way];
             assert!(total.balance(), "{total:?}");
-            assert_eq!(total.received.bytes, self.into[side]);
-            assert_eq!(total.sent.bytes, self.out[side]);
+            assert_eq!(total.received.bytes, self.into[way]);
+            assert_eq!(total.sent.bytes, self.out[way]);
             assert_eq!((sum.received, sum.sent), (total.received, total.sent));
             assert_eq!((sum.held, sum.dropped), (total.held, total.dropped));
             assert_eq!(sum.moved_in, sum.moved_out);
@@ -205,12 +206,9 @@ impl World {
         assert_eq!(self.engine.pool().free() + waiting, self.engine.pool().capacity());
         assert_eq!(self.engine.next_wakeup().is_some(), waiting > 0);
         let report = Report::of(&self.engine, &self.plan);
-        for side in 0..2 {
-            let link = &report.rows[0].counters[side];
-            assert_eq!(
-                (link.received, link.sent),
-                (snapshot.total[side].received, snapshot.total[side].sent)
-            );
+        for (way, link) in report.rows[0].counters.iter() {
+            let total = &snapshot.total[way];
+            assert_eq!((link.received, link.sent), (total.received, total.sent));
         }
     }
 }

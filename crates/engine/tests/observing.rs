@@ -4,7 +4,7 @@
 use weir_engine::{Config, Demand, Engine, LINK, Planner, Snapshot};
 use weir_packet::{Build, Burst, Pool, Side};
 use weir_policy::{Source, read};
-use weir_units::{Instant, Span};
+use weir_units::{ByWay, Instant, Span};
 
 const POLICY: &str = r#"
     [link.l]
@@ -79,8 +79,9 @@ fn what_waits_and_who_has_many_addresses_is_told() {
     let mut demands = [Demand { node: LINK, ..Demand::default() }];
     engine.demands(&mut demands);
     assert!(left < 64 && waiting > 0);
-    assert_eq!((demands[0].waiting, demands[0].offered[1]), ([waiting, 0], 0));
-    assert_eq!(demands[0].offered[0], waiting / (64 - left as u64) * 64, "all are as long");
+    let (up, down) = (waiting, 0);
+    assert_eq!((demands[0].waiting, demands[0].offered.down), (ByWay { down, up }, 0));
+    assert_eq!(demands[0].offered.up, waiting / (64 - left as u64) * 64, "all are as long");
     // five addresses of one MAC are more than a host has
     let mut snapshot = Snapshot::with_room();
     for host in 1..=5 {

@@ -74,7 +74,7 @@ impl Wire {
 
     /// Frames from the WAN that were repeated, and that were late.
     fn again(&self) -> (u64, u64) {
-        let total = self.look().total[Side::Wan as usize];
+        let total = self.look().total.down;
         (total.repeated.frames, total.late.frames)
     }
 

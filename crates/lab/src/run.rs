@@ -11,7 +11,7 @@ use weir_engine::Config;
 use weir_sim::flow::{EndReport, Report};
 use weir_sim::link::LinkCounts;
 use weir_sim::{FlowSpec, NodeId, Random, Source, World};
-use weir_units::{Instant, Span};
+use weir_units::{ByWay, Instant, Span};
 
 use crate::histories;
 use crate::result::Series;
@@ -272,7 +272,7 @@ impl Built {
         let links = self.links.iter().map(|&(a, b)| [a, b].map(|id| *self.world.link(id)));
         let mut boxes = [Passed::default(); 2];
         for total in self.totals() {
-            for (side, passed) in total.iter().zip(&mut boxes) {
+            for (side, passed) in [&total.up, &total.down].into_iter().zip(&mut boxes) {
                 passed.received += side.received.bytes;
                 passed.dropped += side.dropped_in_all().bytes;
             }
@@ -280,8 +280,8 @@ impl Built {
         Counts { links: links.collect(), boxes }
     }
 
-    /// What each engine has counted, from its LAN and from its WAN.
-    fn totals(&self) -> impl Iterator<Item = [weir_engine::Counters; 2]> {
+    /// What each engine has counted.
+    fn totals(&self) -> impl Iterator<Item = ByWay<weir_engine::Counters>> {
         self.nodes.iter().filter_map(|&node| {
             let mut snapshot = weir_engine::Snapshot::default();
             let _ = self.world.engine_of(node)?.snapshot(0, &mut snapshot);
@@ -294,7 +294,9 @@ impl Built {
             self.flows.iter().zip(&scenario.flows).map(|(ids, flow)| {
                 ids.iter().map(|&id| seen(self.world.report(id), flow)).collect()
             });
-        let box_ns = self.totals().flatten().map(|side| side.delay.max_ns).max().unwrap_or(0);
+        let box_ns =
+            self.totals().flat_map(|total| total.named().map(|(_, way)| way.delay.max_ns)).max();
+        let box_ns = box_ns.unwrap_or(0);
         let all = self.links.iter().flat_map(|&(a, b)| [a, b]);
         let frames = all.map(|id| self.world.link(id).sent).sum();
         let box_ms = ms(Span::from_ns(box_ns));
@@ -302,8 +304,9 @@ impl Built {
         let rows = engines.zip(&profile.plan).flat_map(|(engine, plan)| {
             let rows = weir_engine::Report::of(engine, plan).rows;
             rows.into_iter().map(|row| {
-                let most = row.counters.iter().map(|counters| counters.held_max).max();
-                let busy = row.counters.iter().max_by_key(|counters| counters.sent.bytes);
+                let ways = [&row.counters.up, &row.counters.down];
+                let most = ways.iter().map(|counters| counters.held_max).max();
+                let busy = ways.iter().max_by_key(|counters| counters.sent.bytes);
                 let wait = busy.map(|busy| busy.delay.mean(busy.sent.frames));
                 let wait_ms = ms(wait.unwrap_or_default());
                 ClassSeen { path: row.path, most: most.unwrap_or(0), wait_ms }

@@ -1,6 +1,8 @@
 //! What the first stages found out about a frame, so that no later stage reads the bytes again. It
 //! is written by classify (and the colour by condition); everyone behind only reads it.
 
+use weir_units::Way;
+
 use crate::{Headers, Net};
 
 /// What travels with a frame through the box.
@@ -23,8 +25,8 @@ pub struct Label {
     /// Drop precedence: 0 is green, the last to be dropped. Assured forwarding (RFC 2597) brings
     /// its own in the code point; everything else comes green.
     pub colour: u8,
-    /// The side that the frame came in from: `Lan` means that it travels up.
-    pub side: Side,
+    /// Which way the frame travels.
+    pub way: Way,
 }
 
 /// A connection in the flow table: its place, and how often that place was given to another.
@@ -66,14 +68,24 @@ impl Label {
             kind: Kind::of(headers),
             traffic_class: headers.traffic_class,
             colour: precedence(headers.traffic_class >> 2),
-            side,
+            way: side.way(),
+        }
+    }
+
+    /// The side that the frame came in from.
+    #[must_use]
+    #[inline]
+    pub const fn side(&self) -> Side {
+        match self.way {
+            Way::Up => Side::Lan,
+            Way::Down => Side::Wan,
         }
     }
 
     /// Whether the LAN side has sent on this connection, and did not refuse it.
     #[must_use]
     pub const fn is_answered(&self) -> bool {
-        matches!(self.side, Side::Lan) || self.kind.0 & Kind::ANSWERED != 0
+        matches!(self.way, Way::Up) || self.kind.0 & Kind::ANSWERED != 0
     }
 
     /// The host with which the frame takes turns: its own, or [`Label::NEW_HOSTS`].
@@ -124,6 +136,26 @@ impl Side {
         match self {
             Side::Lan => Side::Wan,
             Side::Wan => Side::Lan,
+        }
+    }
+
+    /// The way of frames that come in here.
+    #[must_use]
+    #[inline]
+    pub const fn way(self) -> Way {
+        match self {
+            Side::Lan => Way::Up,
+            Side::Wan => Way::Down,
+        }
+    }
+
+    /// The way of frames that leave here.
+    #[must_use]
+    #[inline]
+    pub const fn way_out(self) -> Way {
+        match self {
+            Side::Lan => Way::Down,
+            Side::Wan => Way::Up,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use weir_engine::{Config, Counters, Snapshot};
+use weir_engine::{Config, Snapshot};
 use weir_packet::{Headers, show};
 use weir_policy::Plan;
 use weir_shape::{Layer, Link};
@@ -213,7 +213,7 @@ fn a_box_is_the_engine_and_holds_its_link_to_its_rate() {
     assert!(measured.abs_diff(972_000) <= 972, "{measured}");
     let mut books = Snapshot::default();
     world.engine_of(boxed).expect("a box").snapshot(0, &mut books);
-    assert!(books.total.iter().all(Counters::balance));
+    assert!(books.total.iter().all(|(_, way)| way.balance()));
 }
 
 #[test]

@@ -167,7 +167,7 @@ impl Bench {
     fn check(&self) -> Result<(), String> {
         let mut snapshot = Snapshot::default();
         let _ = self.engine.snapshot(0, &mut snapshot);
-        let counters = snapshot.total[self.side as usize];
+        let counters = snapshot.total[self.side.way()];
         let lost = counters.dropped_in_all().frames;
         let again = counters.repeated.frames + counters.late.frames;
         if lost > 0 || again > 0 {

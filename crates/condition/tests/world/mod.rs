@@ -110,13 +110,13 @@ impl World {
         let (number, when, came) = std::mem::take(&mut self.came[frame.index() as usize]);
         assert!(at.since(when) <= Span::from_secs(1), "it waited longer than a second");
         if label.kind.is_tcp() {
-            let of = (label.flow.index, label.side == Side::Lan);
+            let of = (label.flow.index, label.side() == Side::Lan);
             let before = self.last.insert(of, number);
             assert!(before.is_none_or(|before| before < number), "one overtook another");
         }
         let bytes = self.pool.bytes(&frame).to_vec();
         only_window_and_size_differ(&came, &bytes);
-        self.left.push(Left { at, side: label.side, flow: label.flow, came, bytes });
+        self.left.push(Left { at, side: label.side(), flow: label.flow, came, bytes });
         self.pool.give(frame);
     }
 }

@@ -3,7 +3,7 @@
 use weir_packet::{Flow, Headers, Label, Pool, Reason, Side};
 use weir_shape::Link;
 use weir_shape::tree::{Care, Edit, NodeSpec, Spec, Tree, Waiting};
-use weir_units::{Instant, Rate, Span};
+use weir_units::{Instant, Rate, Span, Way};
 
 pub(crate) const LEAF: u32 = 1;
 
@@ -99,7 +99,7 @@ impl World {
         let mut label = Label::new(Side::Lan, &Headers::EMPTY);
         (label.leaf, label.host, label.colour) = (LEAF, host, self.colour);
         label.flow = Flow { index: flow, generation: 0 };
-        label.side = if self.strangers.is_empty() { Side::Lan } else { Side::Wan };
+        label.way = if self.strangers.is_empty() { Way::Up } else { Way::Down };
         label.kind = label.kind.answered(!self.strangers.contains(&flow));
         if self.new_hosts.contains(&flow) {
             label.kind = label.kind.of_new_host();
