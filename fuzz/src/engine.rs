@@ -52,10 +52,10 @@ fn balance(engine: &Engine) {
     let mut cursor = Some(0);
     while let Some(from) = cursor {
         cursor = engine.snapshot(from, &mut snapshot);
-        assert!(snapshot.leaves.iter().all(|leaf| leaf.counters.iter().all(|c| c.balance())));
+        assert!(snapshot.leaves.iter().all(|leaf| leaf.counters.iter().all(|(_, c)| c.balance())));
     }
-    assert!(snapshot.total.iter().all(|c| c.balance()));
-    let held: u64 = snapshot.total.iter().map(|c| c.held.frames).sum();
+    assert!(snapshot.total.iter().all(|(_, c)| c.balance()));
+    let held: u64 = snapshot.total.iter().map(|(_, c)| c.held.frames).sum();
     assert_eq!(engine.pool().free() as u64 + held, engine.pool().capacity() as u64);
 }
 
