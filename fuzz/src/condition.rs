@@ -137,8 +137,8 @@ fn check(before: &[u8], after: &[u8], headers: &Headers) {
     let differ = |range: std::ops::Range<usize>| {
         range.filter(|&at| before[at] != after[at]).collect::<Vec<_>>()
     };
-    assert_eq!(differ(0..at + 14), [], "something else was changed");
-    assert_eq!(differ(usize::from(headers.payload_at)..before.len()), [], "data were changed");
+    assert_eq!(differ(0..at + 14), [0; 0], "something else was changed");
+    assert_eq!(differ(usize::from(headers.payload_at)..before.len()), [0; 0], "data were changed");
     let options = differ(at + 18..usize::from(headers.payload_at));
     if let (Some(first), Some(last)) = (options.first(), options.last()) {
         assert!(was.has(tcp::SYN) && last - first <= 1, "something else was changed");

@@ -5,6 +5,7 @@
 
 mod capture;
 mod condition;
+mod control;
 mod engine;
 mod offload;
 mod packet;
@@ -13,6 +14,7 @@ mod share;
 
 pub use capture::capture;
 pub use condition::condition;
+pub use control::control;
 pub use engine::engine;
 pub use offload::offload;
 pub use packet::{packet, words};
@@ -33,4 +35,5 @@ pub const TARGETS: &[Target] = &[
     ("condition", condition),
     ("share", share),
     ("offload", offload),
+    ("control", control),
 ];
