@@ -8,6 +8,7 @@ mod limits;
 mod links;
 mod map;
 mod markdown;
+mod orphans;
 mod paths;
 mod readme;
 pub(crate) mod rust;
@@ -50,7 +51,7 @@ impl fmt::Display for Problem {
     }
 }
 
-const CHECKS: [fn(&Files) -> Vec<Problem>; 10] = [
+const CHECKS: [fn(&Files) -> Vec<Problem>; 11] = [
     edges::check,
     sizes::check,
     readme::check,
@@ -61,6 +62,7 @@ const CHECKS: [fn(&Files) -> Vec<Problem>; 10] = [
     links::check,
     map::check,
     specification::check,
+    orphans::check,
 ];
 
 pub(crate) fn run(arguments: &[String]) -> Done {
