@@ -16,6 +16,7 @@ mod sizes;
 mod specification;
 mod unfinished;
 mod unsafety;
+mod words;
 
 use std::fmt;
 
@@ -51,7 +52,7 @@ impl fmt::Display for Problem {
     }
 }
 
-const CHECKS: [fn(&Files) -> Vec<Problem>; 11] = [
+const CHECKS: [fn(&Files) -> Vec<Problem>; 12] = [
     edges::check,
     sizes::check,
     readme::check,
@@ -63,6 +64,7 @@ const CHECKS: [fn(&Files) -> Vec<Problem>; 11] = [
     map::check,
     specification::check,
     orphans::check,
+    words::check,
 ];
 
 pub(crate) fn run(arguments: &[String]) -> Done {
