@@ -117,10 +117,8 @@ struct Undone<'a> {
 
 #[derive(Deserialize)]
 struct Head {
-    #[serde(default)]
     ok: bool,
-    #[serde(default)]
-    error: Refused,
+    error: Option<Refused>,
 }
 
 /// An answer as a line.
@@ -145,5 +143,20 @@ pub fn pretty<T: Serialize>(answer: &T) -> String {
 #[must_use]
 pub fn read<T: DeserializeOwned>(line: &[u8]) -> Option<Result<T, Refused>> {
     let head: Head = serde_json::from_slice(line).ok()?;
-    if head.ok { serde_json::from_slice(line).ok().map(Ok) } else { Some(Err(head.error)) }
+    if head.ok { serde_json::from_slice(line).ok().map(Ok) } else { head.error.map(Err) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_read_as_it_is_written_and_anything_else_is_none() {
+        for answer in [Ok(Stopped { link: "l".to_owned() }), Err(Refused::call("no", "wait"))] {
+            assert_eq!(read(line(&answer).as_bytes()), Some(answer));
+        }
+        for nothing in ["{}", "[]", "hello", "", r#"{"ok":false}"#, r#"{"ok":1,"link":"l"}"#] {
+            assert_eq!(read::<Stopped>(nothing.as_bytes()), None, "{nothing}");
+        }
+    }
 }

@@ -153,8 +153,9 @@ impl Board {
 
     /// Writes down what control knows now; to be called while control is held.
     pub(crate) fn tell(&self, told: Told) {
-        let old = std::mem::replace(&mut *locked(&self.told), Arc::new(told));
-        if !Arc::ptr_eq(&old.revision, &self.told().revision) {
+        let mut newest = locked(&self.told);
+        let old = std::mem::replace(&mut *newest, Arc::new(told));
+        if old.terms.version != newest.terms.version {
             // the rows of another policy
             self.counted.put(None);
         }
@@ -178,8 +179,14 @@ impl Board {
         self.look.put(Some(look));
     }
 
-    pub(crate) fn put_counted(&self, counted: Counted) {
-        self.counted.put(Some(counted));
+    /// What was read by the policy of this version; not taken if that is another's by now.
+    pub(crate) fn put_counted(&self, counted: Counted, version: u64) -> bool {
+        let told = locked(&self.told);
+        let is_of_now = told.terms.version == version;
+        if is_of_now {
+            self.counted.put(Some(counted));
+        }
+        is_of_now
     }
 
     fn look(&self) -> Option<Arc<Look>> {

@@ -273,8 +273,17 @@ impl Hall {
                 self.board.put_look(Look::of(&mut reader, &self.facts, is_alive, now()));
             }
             if wanted.count {
-                let (report, terms) = self.report();
-                self.board.put_counted(Counted::of(report, &terms, now()));
+                self.count();
+            }
+        }
+    }
+
+    /// Counts, and does so again while the policy changes before that is written down.
+    fn count(&self) {
+        while !self.is_ending() {
+            let (report, terms) = self.report();
+            if self.board.put_counted(Counted::of(report, &terms, now()), terms.version) {
+                return;
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Who is slow, or brings much, keeps nobody else from being answered.
 
 use super::*;
+use crate::board::Board;
 
 #[test]
 fn silent_connections_do_not_keep_out_who_wants_to_stop_it() {
@@ -143,8 +144,14 @@ fn books_that_another_policy_has_written_meanwhile_are_not_read() {
     let more = policy("10gbit") + "[class.\"/c\"]\nmatch = \"tcp\"\n";
     assert!(is_ok(&world.ask(apply(&more, None))));
     assert_eq!(classes(&mut world, &terms), None);
-    let terms = world.asked.control.told().terms;
-    assert_eq!(classes(&mut world, &terms), Some(5));
+    let now = world.asked.control.told();
+    assert_eq!(classes(&mut world, &now.terms), Some(5));
+    // nor told, if they were read before and come only now
+    let board = Board::new(now);
+    let mut late = || world.asked.count(weir_io::wait::now());
+    assert!(!board.put_counted(late(), terms.version));
+    let version = board.told().terms.version;
+    assert!(board.put_counted(late(), version));
     world.stop();
 }
 
