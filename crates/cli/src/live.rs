@@ -4,19 +4,20 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::ValueEnum;
-use weir_proving::{Middle, Paper};
+use weir_proving::{Middle, Name, Paper};
 
+use crate::choice::one_of;
 use crate::out::{Out, problem, say};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// What to prove
-    #[arg(value_enum, required = true)]
+    #[arg(required = true, value_parser = one_of(&Name::ALL, Name::word, Name::about))]
     names: Vec<Name>,
     /// What joins the two sides
-    #[arg(long, value_enum, value_name = "MIDDLE", default_values = ["xdp"])]
-    through: Vec<Through>,
+    #[arg(long, value_name = "MIDDLE", default_values = ["xdp"])]
+    #[arg(value_parser = one_of(&Middle::ALL, Middle::word, Middle::about))]
+    through: Vec<Middle>,
     /// A tenth of the time, for a first look: the bars stay
     #[arg(long)]
     short: bool,
@@ -34,64 +35,6 @@ pub(crate) struct Args {
     fault: Vec<String>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Name {
-    /// Frames pass: a few seconds of everything
-    Path,
-    /// Leaves from 100 kbit/s to 200 Mbit/s get their ceilings
-    Accuracy,
-    /// A thousand edits under load lose nothing
-    Edits,
-    /// A daemon that dies or stands still, interfaces that come and go
-    Failure,
-    /// What operators and hostile hosts do on a bad evening
-    Evening,
-    /// Hostile bytes into both ports for ten minutes of the daemon's CPU
-    Garbage,
-    /// A line that falls and rises is followed by `margin = "auto"`
-    Margin,
-    /// Rate control of the kernel's TCP with each of its options
-    Tcp,
-    /// A day in half an hour
-    Soak,
-}
-
-impl From<Name> for weir_proving::Name {
-    fn from(name: Name) -> weir_proving::Name {
-        match name {
-            Name::Path => Self::Path,
-            Name::Accuracy => Self::Accuracy,
-            Name::Edits => Self::Edits,
-            Name::Failure => Self::Failure,
-            Name::Evening => Self::Evening,
-            Name::Garbage => Self::Garbage,
-            Name::Margin => Self::Margin,
-            Name::Tcp => Self::Tcp,
-            Name::Soak => Self::Soak,
-        }
-    }
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Through {
-    /// The kernel's bridge: no policy, nothing to kill
-    Bridge,
-    /// weir with AF_XDP
-    Xdp,
-    /// weir with packet sockets
-    Packet,
-}
-
-impl From<Through> for Middle {
-    fn from(through: Through) -> Middle {
-        match through {
-            Through::Bridge => Middle::Bridge,
-            Through::Xdp => Middle::Xdp,
-            Through::Packet => Middle::Packet,
-        }
-    }
-}
-
 impl Paper for Out {
     fn line(&mut self, text: &str) {
         Out::line(self, text);
@@ -104,8 +47,8 @@ impl Paper for Out {
 
 pub(crate) fn run(args: &Args) -> ExitCode {
     let proofs = weir_proving::Args {
-        names: args.names.iter().copied().map(Into::into).collect(),
-        through: args.through.iter().copied().map(Into::into).collect(),
+        names: args.names.clone(),
+        through: args.through.clone(),
         short: args.short,
         minutes: args.minutes,
         verbose: args.verbose,

@@ -4,6 +4,7 @@
 mod ask;
 mod bench;
 mod check;
+mod choice;
 mod compare;
 mod demo;
 mod explain;

@@ -13,7 +13,7 @@ use weir_control::{self as control, Named};
 use weir_engine::{Counters, Report, Row};
 use weir_io::Capture;
 use weir_lab::{Grid, grouped};
-use weir_packet::{Reason, Side};
+use weir_packet::Reason;
 use weir_policy::Plan;
 use weir_units::{Instant, Prefix, Rate, Span};
 
@@ -134,8 +134,7 @@ pub(crate) fn lines(name: &str, plan: &Plan, run: &Run, report: &Report) -> Vec<
     );
     for row in report.rows.iter().filter(|row| !row.is_silent() || row.depth == 0) {
         let mut cells = vec![format!("{}{}", "  ".repeat(usize::from(row.depth)), row.path)];
-        for side in [Side::Wan, Side::Lan] {
-            let counters = row.from(side);
+        for (_, counters) in row.counters.iter() {
             cells.push(grouped(counters.sent.frames));
             cells.push(grouped(counters.sent.bytes));
             cells.push(rate(counters.sent.bytes, time));
@@ -163,9 +162,9 @@ pub(crate) fn lines(name: &str, plan: &Plan, run: &Run, report: &Report) -> Vec<
 fn why_dropped(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     for row in report.rows.iter().filter(|row| row.is_leaf) {
-        for (side, way) in [(Side::Wan, "down"), (Side::Lan, "up")] {
+        for (way, counters) in row.counters.named() {
             for reason in Reason::all() {
-                let count = row.from(side).dropped[reason.index()];
+                let count = counters.dropped[reason.index()];
                 if count.frames > 0 {
                     lines.push(format!(
                         "{} {way}: {} frames ({} bytes) dropped, {}: {}",
@@ -266,12 +265,12 @@ struct Told<'t> {
 struct Class<'t> {
     class: &'t str,
     leaf: bool,
-    down: Way,
-    up: Way,
+    down: Direction,
+    up: Direction,
 }
 
 #[derive(Serialize)]
-struct Way {
+struct Direction {
     received: control::Count,
     sent: control::Count,
     held: control::Count,
@@ -280,14 +279,14 @@ struct Way {
     dropped: Named<control::Count>,
 }
 
-impl Way {
-    fn of(counters: &Counters) -> Way {
+impl Direction {
+    fn of(counters: &Counters) -> Direction {
         let told = answers::counters(counters);
         let dropped = |reason: Reason| {
             let name = reason.name();
             (name, told.dropped.get(name).copied().unwrap_or_default())
         };
-        Way {
+        Direction {
             received: told.received,
             sent: told.sent,
             held: told.backlog,
@@ -309,8 +308,8 @@ impl<'t> Told<'t> {
         let class = |row: &'t Row| Class {
             class: &row.path,
             leaf: row.is_leaf,
-            down: Way::of(row.from(Side::Wan)),
-            up: Way::of(row.from(Side::Lan)),
+            down: Direction::of(&row.counters.down),
+            up: Direction::of(&row.counters.up),
         };
         Told {
             capture: name,

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::ValueEnum;
 use weir_daemon::{METRICS, Policy, QUEUE, Via, guard, helper, remove};
 use weir_units::Rate;
 
+use crate::choice::one_of;
 use crate::out::{Out, problem};
 
 #[derive(clap::Args, Clone, Debug)]
@@ -40,8 +40,9 @@ pub(crate) struct Args {
     #[arg(long)]
     observe: bool,
     /// How frames come and go
-    #[arg(long, value_enum, default_value_t = Io::Auto)]
-    io: Io,
+    #[arg(long, default_value_t = Via::Auto)]
+    #[arg(value_parser = one_of(&Via::ALL, Via::word, Via::about))]
+    io: Via,
     /// Let no kernel bridge carry the traffic when weir cannot: a dead weir is a cut line
     #[arg(long)]
     no_bypass: bool,
@@ -72,27 +73,6 @@ pub(crate) struct Args {
     metrics: Option<SocketAddr>,
 }
 
-/// How frames come and go, with what the help says of each.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Io {
-    /// AF_XDP where the kernel has it, packet sockets elsewhere
-    Auto,
-    /// AF_XDP: the cheapest
-    Xdp,
-    /// Packet sockets: they work on every interface
-    Packet,
-}
-
-impl From<Io> for Via {
-    fn from(io: Io) -> Via {
-        match io {
-            Io::Auto => Via::Auto,
-            Io::Xdp => Via::Xdp,
-            Io::Packet => Via::Packet,
-        }
-    }
-}
-
 /// `weir run`.
 pub(crate) fn run(args: &Args) -> ExitCode {
     if args.keep {
@@ -110,7 +90,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         policy,
         link: args.link.clone(),
         observe: args.observe,
-        io: args.io.into(),
+        io: args.io,
         no_bypass: args.no_bypass,
         cpu: args.cpu,
         user: args.user.clone(),
@@ -149,7 +129,7 @@ pub(crate) struct Helper {
     #[arg(long)]
     bypass: bool,
     /// How frames come and go
-    #[arg(long)]
+    #[arg(long, value_parser = one_of(&Via::ALL, Via::word, Via::about))]
     io: Via,
     /// The policy, and the table that it names
     #[arg(long)]

@@ -80,11 +80,7 @@ impl Client {
     }
 
     /// Asks, and gives the line that came, whatever it says.
-    ///
-    /// # Errors
-    ///
-    /// If none came.
-    pub fn ask_line(&mut self, request: &Request) -> Result<Vec<u8>, Failure> {
+    fn ask_line(&mut self, request: &Request) -> Result<Vec<u8>, Failure> {
         let line = request.line();
         if line.len() > limits::CONTROL_LINE_BYTES {
             return Err(Failure::TooLong);

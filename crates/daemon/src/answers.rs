@@ -135,8 +135,8 @@ pub(crate) fn tree(report: &Report, plan: &Plan, now: Instant) -> Tree {
             class: placed.row.path.clone(),
             depth: placed.row.depth,
             kind: placed.kind(plan),
-            down: direction(shares.down, placed.row.from(Side::Wan)),
-            up: direction(shares.up, placed.row.from(Side::Lan)),
+            down: direction(shares.down, &placed.row.counters.down),
+            up: direction(shares.up, &placed.row.counters.up),
         }
     };
     Tree {

@@ -34,7 +34,7 @@ use crate::socket::left;
 
 pub use serve::run;
 pub(crate) use undo::{Undo, path_of as undo_path};
-pub(crate) use words::{Ask, Look, Opened, Said};
+pub(crate) use words::{Ask, Interface, Look, Said};
 use words::{Number, Numbered};
 
 /// What the helper is started with.

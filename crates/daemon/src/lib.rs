@@ -45,7 +45,6 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::str::FromStr;
 
 use weir_units::Rate;
 
@@ -129,20 +128,21 @@ impl Via {
             Via::Packet => "packet",
         }
     }
+
+    /// What it is, for help.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        match self {
+            Via::Auto => "AF_XDP where the kernel has it, packet sockets elsewhere",
+            Via::Xdp => "AF_XDP: the cheapest",
+            Via::Packet => "Packet sockets: they work on every interface",
+        }
+    }
 }
 
 impl fmt::Display for Via {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
-    }
-}
-
-impl FromStr for Via {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Via, String> {
-        let known = Via::ALL.into_iter().find(|via| via.word() == word);
-        known.ok_or_else(|| format!("\"{word}\" is not one of auto, xdp, packet"))
     }
 }
 

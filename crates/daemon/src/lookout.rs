@@ -9,7 +9,7 @@ use weir_units::limits::CROWD_ADDRESSES;
 use weir_units::{Instant, Span};
 
 use crate::link::Link;
-use crate::ports::{Kept, Way};
+use crate::ports::{Backend, Kept};
 use crate::reader::Ports;
 use crate::signs::{A_SECOND, Signs};
 use crate::trouble::Trouble;
@@ -112,9 +112,9 @@ impl Lookout {
             anew => &mut anew.insert((version, Signs::of(link.plan()))).1,
         };
         signs.see(&link.facts().samples(A_SECOND));
-        let completes = match &self.kept.way {
-            Way::Packet { .. } => [true; 2],
-            Way::Xdp { .. } => self.kept.completes,
+        let completes = match &self.kept.backend {
+            Backend::Packet { .. } => [true; 2],
+            Backend::Xdp { .. } => self.kept.completes,
         };
         signs.troubles(link.plan(), completes)
     }

@@ -14,7 +14,7 @@ use weir_xdp::Heart;
 
 use crate::Via;
 use crate::claim::Claims;
-use crate::helper::{self, Answer, Ask, Helper, Said};
+use crate::helper::{Answer, Ask, Helper, Interface, Said};
 use crate::pulse::{BYPASSED, LEAVING, Pulse};
 
 /// How to open the ports.
@@ -44,7 +44,7 @@ pub(crate) struct Kept {
     pub(crate) names: [String; 2],
     /// The bridge that carries the traffic when weir does not.
     pub(crate) bridge: Option<String>,
-    pub(crate) way: Way,
+    pub(crate) backend: Backend,
     /// Shared with who reads the policy again.
     pub(crate) helper: Arc<Mutex<Helper>>,
     /// What the operator should know.
@@ -61,7 +61,7 @@ pub(crate) struct Kept {
 }
 
 /// How frames come and go, and what decides whether the bridge carries them.
-pub(crate) enum Way {
+pub(crate) enum Backend {
     Xdp {
         umem: Umem,
         doors: [Option<Door>; 2],
@@ -86,15 +86,15 @@ pub(crate) struct Watch {
     pub(crate) _life: OwnedFd,
 }
 
-impl Way {
+impl Backend {
     pub(crate) fn name(&self) -> &'static str {
         self.via().word()
     }
 
     pub(crate) fn via(&self) -> Via {
         match self {
-            Way::Xdp { .. } => Via::Xdp,
-            Way::Packet { .. } => Via::Packet,
+            Backend::Xdp { .. } => Via::Xdp,
+            Backend::Packet { .. } => Via::Packet,
         }
     }
 }
@@ -106,9 +106,9 @@ impl Way {
 pub(crate) fn open(wanted: &Wanted<'_>) -> Result<Opened, Vec<String>> {
     let one = |why: String| vec![why];
     let claims = Claims::take(wanted.names, wanted.socket).map_err(one)?;
-    let way = (wanted.via, wanted.bypass);
+    let how = (wanted.via, wanted.bypass);
     let mut helper =
-        Helper::start(wanted.link, wanted.names, way, wanted.files, wanted.socket).map_err(one)?;
+        Helper::start(wanted.link, wanted.names, how, wanted.files, wanted.socket).map_err(one)?;
     let Said { mut notes, bridge, .. } = helper.ask(&Ask::Begin, &[])?.said;
     let opened = match wanted.via {
         Via::Packet => packet(wanted, &mut helper, bridge.is_some(), &mut notes),
@@ -118,15 +118,15 @@ pub(crate) fn open(wanted: &Wanted<'_>) -> Result<Opened, Vec<String>> {
             packet(wanted, &mut helper, bridge.is_some(), &mut notes)
         }),
     };
-    let (pool, ports, pulse, way, completes, queues) = opened?;
+    let (pool, ports, pulse, backend, completes, queues) = opened?;
     for side in [Side::Lan, Side::Wan] {
-        let joined = helper.ask(&Ask::Join { side, via: way.via() }, &[])?;
+        let joined = helper.ask(&Ask::Join { side, via: backend.via() }, &[])?;
         notes.extend(joined.said.notes);
     }
     let kept = Kept {
         names: wanted.names.map(str::to_owned),
         bridge,
-        way,
+        backend,
         helper: Arc::new(Mutex::new(helper)),
         notes,
         refused: [None, None],
@@ -138,7 +138,7 @@ pub(crate) fn open(wanted: &Wanted<'_>) -> Result<Opened, Vec<String>> {
     Ok(Opened { pool, ports, pulse, kept })
 }
 
-type Open = (Pool, [Option<Port>; 2], Pulse, Way, [bool; 2], [u32; 2]);
+type Open = (Pool, [Option<Port>; 2], Pulse, Backend, [bool; 2], [u32; 2]);
 
 fn xdp(
     wanted: &Wanted<'_>,
@@ -175,7 +175,7 @@ fn xdp(
         pulse.hearts[slot] = Some(heart);
         doors[slot] = Some(door);
     }
-    Ok((pool, ports, pulse, Way::Xdp { umem, doors }, completes, queues))
+    Ok((pool, ports, pulse, Backend::Xdp { umem, doors }, completes, queues))
 }
 
 /// Buffers that the kernel may hold of a port: to receive into for every queue, and to send.
@@ -203,7 +203,7 @@ pub(crate) fn ring_for(queues: u32) -> usize {
 /// What the helper hands over for a port by AF_XDP.
 pub(crate) struct Given {
     name: String,
-    opened: helper::Opened,
+    opened: Interface,
     /// The program's page, what keeps it attached, sockets.
     fds: Vec<OwnedFd>,
 }
@@ -253,7 +253,7 @@ impl Given {
     /// The same of packet sockets.
     pub(crate) fn packet_port(self) -> Result<PacketPort, String> {
         let Given { name, opened, fds } = self;
-        let helper::Opened { index, mtu, .. } = opened;
+        let Interface { index, mtu, .. } = opened;
         let mut fds = fds.into_iter();
         let (Some(arriving), Some(leaving)) = (fds.next(), fds.next()) else {
             return Err(format!("{name}: the helper handed over nothing"));
@@ -305,7 +305,7 @@ fn packet(
         watch = Some(Watch::start(&page, helper)?);
         pulse.page = Some(page);
     }
-    Ok((pool, ports, pulse, Way::Packet { watch, face }, [true; 2], [0; 2]))
+    Ok((pool, ports, pulse, Backend::Packet { watch, face }, [true; 2], [0; 2]))
 }
 
 impl Door {
@@ -333,9 +333,9 @@ impl Watch {
 impl Kept {
     /// The programs that weir has put somewhere.
     pub(crate) fn doors(&self) -> impl Iterator<Item = &Door> {
-        let (doors, face) = match &self.way {
-            Way::Xdp { doors, .. } => (&doors[..], &None),
-            Way::Packet { face, .. } => (&[][..], face),
+        let (doors, face) = match &self.backend {
+            Backend::Xdp { doors, .. } => (&doors[..], &None),
+            Backend::Packet { face, .. } => (&[][..], face),
         };
         doors.iter().chain([face]).flatten()
     }
@@ -354,7 +354,7 @@ impl Kept {
     /// From now on frames go past weir; returns when that is so, or why it is not.
     pub(crate) fn let_go(&mut self) -> Result<(), String> {
         self.doors().for_each(|door| door.heart.take(false));
-        let Way::Packet { watch: Some(watch), .. } = &self.way else { return Ok(()) };
+        let Backend::Packet { watch: Some(watch), .. } = &self.backend else { return Ok(()) };
         watch.page.set(LEAVING, 1);
         // a watcher looks every 5 ms; with both dead nobody answers, and nothing helps
         for _ in 0..100 {

@@ -9,7 +9,7 @@ use weir_xdp::Counts;
 
 use crate::helper::Ask;
 use crate::link::Link;
-use crate::ports::{Given, Kept, Watch, Way, held};
+use crate::ports::{Backend, Given, Kept, Watch, held};
 use crate::pulse::GUARD_BEAT;
 use crate::reader::Ports;
 use crate::trouble::Trouble;
@@ -61,9 +61,9 @@ impl Kept {
 
     /// What the programs at the ports did with frames.
     fn passed(&self) -> [Option<Counts>; 2] {
-        match &self.way {
-            Way::Packet { .. } => [None, None],
-            Way::Xdp { doors, .. } => {
+        match &self.backend {
+            Backend::Packet { .. } => [None, None],
+            Backend::Xdp { doors, .. } => {
                 [0, 1].map(|side: usize| doors[side].as_ref().map(|door| door.heart.counts()))
             }
         }
@@ -80,7 +80,7 @@ impl Kept {
             let name = self.name(side).to_owned();
             let what = format!("{name} has {there} receive queues now, not {served}");
             let taken = link.take(side);
-            if let Way::Xdp { doors, .. } = &mut self.way {
+            if let Backend::Xdp { doors, .. } = &mut self.backend {
                 doors[side as usize] = None;
             }
             let opened = taken.and_then(|()| self.open_again(link, side, events));
@@ -109,7 +109,7 @@ impl Kept {
         events: &mut Vec<String>,
         troubles: &mut Vec<Trouble>,
     ) {
-        let Way::Packet { watch: Some(watch), .. } = &mut self.way else { return };
+        let Backend::Packet { watch: Some(watch), .. } = &mut self.backend else { return };
         let looked = Instant::from_ns(watch.page.get(GUARD_BEAT));
         if now.since(looked) < GUARD_IS_LATE {
             return;
@@ -137,7 +137,7 @@ impl Kept {
         let name = self.name(side).to_owned();
         if now.counters[side as usize].is_some() {
             let taken = link.take(side);
-            if let Way::Xdp { doors, .. } = &mut self.way {
+            if let Backend::Xdp { doors, .. } = &mut self.backend {
                 doors[side as usize] = None;
             }
             events.push(match taken {
@@ -173,18 +173,18 @@ impl Kept {
         events: &mut Vec<String>,
     ) -> Result<(), String> {
         let joined = |why: Vec<String>| why.join("; ");
-        let via = self.way.via();
+        let via = self.backend.via();
         let mut answer = held(&self.helper).ask(&Ask::Open { side, via }, &[]).map_err(joined)?;
         events.append(&mut answer.said.notes);
         let given = Given::of(self.name(side), answer)?;
         let mut heart = None;
         self.completes[side as usize] = given.completes();
-        if matches!(self.way, Way::Xdp { .. }) {
+        if matches!(self.backend, Backend::Xdp { .. }) {
             self.queues[side as usize] = given.queues();
         }
-        let port = match &mut self.way {
-            Way::Packet { .. } => Port::Packet(Box::new(given.packet_port()?)),
-            Way::Xdp { umem, doors } => {
+        let port = match &mut self.backend {
+            Backend::Packet { .. } => Port::Packet(Box::new(given.packet_port()?)),
+            Backend::Xdp { umem, doors } => {
                 // of a try that failed half way
                 doors[side as usize] = None;
                 let spec = given.spec();

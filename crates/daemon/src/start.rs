@@ -102,7 +102,7 @@ fn up(args: &Args) -> Result<ExitCode, ExitCode> {
         pool,
         ports,
         pulse,
-        way: kept.way.name(),
+        way: kept.backend.name(),
         bypass: kept.bridge.clone(),
         settle_in: Box::new(move || drop(settled.send(settle_in(cpu, first)))),
     });
@@ -285,7 +285,7 @@ fn begun(link: &Link, kept: &Kept) -> String {
         false => format!("shaped to {} down and {} up", root.down.rate, root.up.rate),
     };
     let ports = format!("{} | {}", kept.name(Side::Lan), kept.name(Side::Wan));
-    format!("weir: link {} ({ports}, {}) is {shaped}{bridge}", plan.name, kept.way.name())
+    format!("weir: link {} ({ports}, {}) is {shaped}{bridge}", plan.name, kept.backend.name())
 }
 
 /// Where the packet thread runs, and whether before others. Neither is worth failing for; giving

@@ -54,26 +54,18 @@ pub struct Args {
     pub faults: Vec<String>,
 }
 
-/// What can be proven.
+/// What can be proven; [`Name::about`] tells each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are described where the help is")]
 pub enum Name {
-    /// Frames pass: a few seconds of everything.
     Path,
-    /// Leaves from 100 kbit/s to 200 Mbit/s get their ceilings.
     Accuracy,
-    /// A thousand edits under load lose nothing.
     Edits,
-    /// A daemon that dies or stands still, interfaces that come and go.
     Failure,
-    /// What operators and hostile hosts do on a bad evening.
     Evening,
-    /// Hostile bytes into both ports for ten minutes of the daemon's CPU.
     Garbage,
-    /// A line that falls and rises is followed by `margin = "auto"`.
     Margin,
-    /// Rate control of the kernel's TCP with each of its options.
     Tcp,
-    /// A day in half an hour.
     Soak,
 }
 
@@ -193,6 +185,35 @@ impl Name {
             Name::Margin => margin::run,
             Name::Tcp => tcp::run,
             Name::Soak => soak::run,
+        }
+    }
+
+    /// All of them.
+    pub const ALL: [Name; 9] = [
+        Name::Path,
+        Name::Accuracy,
+        Name::Edits,
+        Name::Failure,
+        Name::Evening,
+        Name::Garbage,
+        Name::Margin,
+        Name::Tcp,
+        Name::Soak,
+    ];
+
+    /// What is proven, for help.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        match self {
+            Name::Path => "Frames pass: a few seconds of everything",
+            Name::Accuracy => "Leaves from 100 kbit/s to 200 Mbit/s get their ceilings",
+            Name::Edits => "A thousand edits under load lose nothing",
+            Name::Failure => "A daemon that dies or stands still, interfaces that come and go",
+            Name::Evening => "What operators and hostile hosts do on a bad evening",
+            Name::Garbage => "Hostile bytes into both ports for ten minutes of the daemon's CPU",
+            Name::Margin => "A line that falls and rises is followed by `margin = \"auto\"`",
+            Name::Tcp => "Rate control of the kernel's TCP with each of its options",
+            Name::Soak => "A day in half an hour",
         }
     }
 

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 use weir_control::Status;
-use weir_units::{Bytes, Rate, Span};
+use weir_units::{Bytes, Rate, Span, Way};
 
 use super::clock::{self, Lateness};
 use super::middle::{Joined, Middle};
@@ -52,12 +52,6 @@ const STEPS: [Step; 7] = [
 ];
 const OF_SHORT: usize = 3;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Down,
-    Up,
-}
-
 /// What was seen after a step.
 #[derive(Default)]
 struct Seen {
@@ -92,7 +86,7 @@ pub(crate) fn run(run: &mut Run<'_>, middle: Middle) -> Result<bool, String> {
     let head =
         ["way", "line", "above ms", "bar", "tries ms", of_it, "to", "queue p99 ms", "late ms"];
     let mut table = Table::new(2, &head);
-    for way in [Way::Down, Way::Up] {
+    for way in Way::ALL {
         follow(way, run, middle, (steps, time), &mut table)?;
     }
     Ok(run.conclude(&table))
@@ -108,12 +102,12 @@ fn follow(
     let told = Rate::from_bps(TOLD);
     let line = Line { down: told, up: told, queue: QUEUE };
     let world = World::make(Sketch { hosts: HOSTS, line: Some(line) }, run.shell.clone())?;
-    world.lengthen_line(way.port(), told, QUEUE)?;
+    world.lengthen_line(port(way), told, QUEUE)?;
     let joined = Joined::start(&world, middle, &policy::found("40mbit"))?;
-    let transfers = way.transfers(&world)?;
+    let transfers = transfers(way, &world)?;
     for step in steps {
         let rate = Rate::from_bps(TOLD / 10 * step.tenths);
-        world.change_line(way.port(), rate)?;
+        world.change_line(port(way), rate)?;
         let late = Lateness::watch();
         let seen = watch(way, &world, &joined, (step, rate, time))?;
         let late = late.stop();
@@ -127,7 +121,7 @@ fn follow(
         let is_right = is_near(least) && is_near(most);
         let holds = seen.above <= step.above.max(LOOK) && is_right && p99 <= LONGEST_QUEUE;
         let cells = vec![
-            way.word().to_owned(),
+            way.name().to_owned(),
             rate.to_string(),
             ms(seen.above),
             ms(step.above),
@@ -158,7 +152,7 @@ fn watch(
             return Ok(seen);
         }
         // it shapes to what it was told until it has found another rate
-        let found = way.found(&joined.status()?).unwrap_or(TOLD);
+        let found = found(way, &joined.status()?).unwrap_or(TOLD);
         is_above &= found > rate.bps();
         if is_above {
             seen.above = since;
@@ -170,7 +164,7 @@ fn watch(
             seen.found.push(found);
         }
         if since >= step.calm {
-            let waiting = world.waiting_at_line(way.port())?;
+            let waiting = world.waiting_at_line(port(way))?;
             seen.queue.see(rate.time_for(Bytes::new(waiting)));
         }
         clock::sleep_until(now + LOOK);
@@ -185,41 +179,33 @@ impl Seen {
     }
 }
 
-impl Way {
-    fn word(self) -> &'static str {
-        match self {
-            Way::Down => "down",
-            Way::Up => "up",
-        }
+/// The port of the line that sends this way.
+fn port(way: Way) -> &'static str {
+    match way {
+        Way::Down => "in0",
+        Way::Up => "out0",
     }
+}
 
-    /// The port of the line that sends this way.
-    fn port(self) -> &'static str {
-        match self {
-            Way::Down => "in0",
-            Way::Up => "out0",
-        }
+/// The rate that weir has found this way.
+fn found(way: Way, status: &Status) -> Option<u64> {
+    match way {
+        Way::Down => status.found_down,
+        Way::Up => status.found_up,
     }
+}
 
-    fn found(self, status: &Status) -> Option<u64> {
-        match self {
-            Way::Down => status.found_down,
-            Way::Up => status.found_up,
+/// A connection for each host.
+fn transfers(way: Way, world: &World) -> Result<Vec<Transfer>, String> {
+    let bulk = Bulk { connections: 1, rate: None };
+    let each = (0..HOSTS).map(|host| {
+        let (lan, wan) = world.ends(host, policy::BULK_PORT + host);
+        match way {
+            Way::Down => bulk.start(&wan, &lan),
+            Way::Up => bulk.start_at_listener(&lan, &wan),
         }
-    }
-
-    /// A connection for each host.
-    fn transfers(self, world: &World) -> Result<Vec<Transfer>, String> {
-        let bulk = Bulk { connections: 1, rate: None };
-        let each = (0..HOSTS).map(|host| {
-            let (lan, wan) = world.ends(host, policy::BULK_PORT + host);
-            match self {
-                Way::Down => bulk.start(&wan, &lan),
-                Way::Up => bulk.start_at_listener(&lan, &wan),
-            }
-        });
-        each.collect()
-    }
+    });
+    each.collect()
 }
 
 /// Bytes in the FIFO, from what `tc -s -j qdisc show` prints.

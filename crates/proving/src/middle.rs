@@ -25,6 +25,29 @@ pub enum Middle {
 }
 
 impl Middle {
+    /// All of them.
+    pub const ALL: [Middle; 3] = [Middle::Bridge, Middle::Xdp, Middle::Packet];
+
+    /// As it is said on the command line.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Middle::Bridge => "bridge",
+            Middle::Xdp => "xdp",
+            Middle::Packet => "packet",
+        }
+    }
+
+    /// What it is, for help.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        match self {
+            Middle::Bridge => "The kernel's bridge: no policy, nothing to kill",
+            Middle::Xdp => "weir with AF_XDP",
+            Middle::Packet => "weir with packet sockets",
+        }
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Middle::Bridge => "bridge",

@@ -1,6 +1,5 @@
 //! The two ways that traffic takes through weir.
 
-use std::fmt;
 use std::ops::{Index, IndexMut};
 
 /// Which way a frame travels.
@@ -24,22 +23,6 @@ impl Way {
             Way::Up => "up",
         }
     }
-
-    /// The way back.
-    #[must_use]
-    #[inline]
-    pub const fn other(self) -> Way {
-        match self {
-            Way::Down => Way::Up,
-            Way::Up => Way::Down,
-        }
-    }
-}
-
-impl fmt::Display for Way {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
 }
 
 /// A value for each way.
@@ -62,12 +45,6 @@ impl<T> ByWay<T> {
     #[inline]
     pub fn zip<U>(self, other: ByWay<U>) -> ByWay<(T, U)> {
         ByWay { down: (self.down, other.down), up: (self.up, other.up) }
-    }
-
-    /// References to both.
-    #[inline]
-    pub const fn each_ref(&self) -> ByWay<&T> {
-        ByWay { down: &self.down, up: &self.up }
     }
 
     /// Both values with their way.
@@ -134,9 +111,6 @@ mod tests {
         assert_eq!(both.named().map(|(name, said)| name == said), [true; 2]);
         both[Way::Up].push('!');
         assert_eq!((&*both.down, &*both[Way::Up]), ("down", "up!"));
-        assert_eq!(
-            both.iter().map(|(way, _)| way.other()).collect::<Vec<_>>(),
-            [Way::Up, Way::Down]
-        );
+        assert!(both.iter().map(|(way, _)| way).eq(Way::ALL));
     }
 }

@@ -8,18 +8,8 @@ use weir_io::{PacketSockets, bare_sockets};
 use weir_units::limits;
 use weir_xdp::{Mode, Program};
 
-use super::Undo;
+use super::{Interface, Undo};
 use crate::Via;
-
-/// A port's interface as the daemon needs to know it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Facts {
-    pub(crate) index: u32,
-    pub(crate) mtu: usize,
-    pub(crate) queues: u32,
-    /// Whether who sends to it may leave checksums to hardware that is not there.
-    pub(crate) is_virtual: bool,
-}
 
 /// What the interfaces are, or everything that stands against them.
 pub(super) fn examine(
@@ -158,9 +148,9 @@ pub(super) fn single_frames(name: &str, undo: &mut Undo) {
     }
 }
 
-impl Facts {
-    pub(super) fn of(netdev: &Netdev) -> Facts {
-        Facts {
+impl Interface {
+    pub(super) fn of(netdev: &Netdev) -> Interface {
+        Interface {
             index: netdev.index,
             mtu: netdev.mtu,
             queues: receive_queues(&netdev.name),
@@ -170,10 +160,10 @@ impl Facts {
 }
 
 /// Packet sockets of a port.
-pub(super) fn packet(netdev: &Netdev) -> Result<(Facts, Vec<OwnedFd>), String> {
+pub(super) fn packet(netdev: &Netdev) -> Result<(Interface, Vec<OwnedFd>), String> {
     let sockets = PacketSockets::open(&netdev.name).map_err(|e| e.to_string())?;
-    let facts = Facts { index: sockets.index, mtu: sockets.mtu, ..Facts::of(netdev) };
-    Ok((facts, vec![sockets.arriving, sockets.leaving]))
+    let opened = Interface { index: sockets.index, mtu: sockets.mtu, ..Interface::of(netdev) };
+    Ok((opened, vec![sockets.arriving, sockets.leaving]))
 }
 
 /// What keeps AF_XDP from seeing the VLAN tags of frames. Where that is only possible, who asked
@@ -189,27 +179,27 @@ pub(super) fn tags_are_whole(netdev: &Netdev, asked: Via) -> Result<Option<Strin
 
 /// A program at the port that stands aside, and a socket for each queue; in the order of the
 /// answer: the program's page, what keeps it attached, the sockets and as many spare ones.
-pub(super) fn xdp(netdev: &Netdev) -> Result<(Facts, Vec<OwnedFd>), String> {
-    let facts = Facts::of(netdev);
+pub(super) fn xdp(netdev: &Netdev) -> Result<(Interface, Vec<OwnedFd>), String> {
+    let opened = Interface::of(netdev);
     let said = |error: &dyn std::fmt::Display| format!("{}: {error}", netdev.name);
-    if facts.queues as usize > limits::XSK_QUEUES {
+    if opened.queues as usize > limits::XSK_QUEUES {
         return Err(said(&format!(
             "{} receive queues are more than {}; `ethtool -L {} combined {}` sets fewer",
-            facts.queues,
+            opened.queues,
             limits::XSK_QUEUES,
             netdev.name,
             limits::XSK_QUEUES
         )));
     }
-    let sockets = bare_sockets(2 * facts.queues as usize).map_err(|e| said(&e))?;
-    let program = Program::load(facts.queues).map_err(|e| said(&e))?;
-    for (queue, socket) in (0..facts.queues).zip(&sockets) {
+    let sockets = bare_sockets(2 * opened.queues as usize).map_err(|e| said(&e))?;
+    let program = Program::load(opened.queues).map_err(|e| said(&e))?;
+    for (queue, socket) in (0..opened.queues).zip(&sockets) {
         program.put(queue, std::os::fd::AsFd::as_fd(socket)).map_err(|e| said(&e))?;
     }
     let attached = program.attach(netdev.index, Mode::Auto).map_err(|e| said(&e))?;
     let mut fds = vec![program.into_page(), attached.into_link()];
     fds.extend(sockets);
-    Ok((facts, fds))
+    Ok((opened, fds))
 }
 
 /// A program at the bridge: its page, and what keeps it there.

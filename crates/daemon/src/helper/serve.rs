@@ -17,10 +17,10 @@ use weir_io::wait::now;
 use weir_packet::Side;
 use weir_units::Span;
 
-use super::open::{self, Facts};
+use super::open;
 use super::{
-    Args, Ask, Message, Number, Opened, Said, Unanswered, Undo, ends_within, is_readable, receive,
-    send, undo_path,
+    Args, Ask, Message, Number, Said, Unanswered, Undo, ends_within, is_readable, receive, send,
+    undo_path,
 };
 use crate::Via;
 use crate::bypass::{self, Bridge};
@@ -271,12 +271,10 @@ impl Serving<'_> {
                 })
             }
         };
-        let (facts, fds) = opened.map_err(|why| vec![why])?;
-        let Facts { index, mtu, queues, is_virtual } = facts;
-        self.opened[side as usize] = Some((index, mtu));
+        let (opened, fds) = opened.map_err(|why| vec![why])?;
+        self.opened[side as usize] = Some((opened.index, opened.mtu));
         self.via = via;
-        let opened = Some(Opened { index, mtu, queues, is_virtual });
-        Ok((Said { notes, opened, ..Said::default() }, fds))
+        Ok((Said { notes, opened: Some(opened), ..Said::default() }, fds))
     }
 
     /// Returns what the operator should know.

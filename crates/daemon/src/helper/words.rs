@@ -76,18 +76,19 @@ pub(crate) struct Said {
     pub(crate) bridge: Option<String>,
     /// The interface that was opened.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) opened: Option<Opened>,
+    pub(crate) opened: Option<Interface>,
     /// How it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) look: Option<Look>,
 }
 
-/// An interface that was opened.
+/// An interface that was opened, as the daemon needs to know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Opened {
+pub(crate) struct Interface {
     pub(crate) index: u32,
     pub(crate) mtu: usize,
     pub(crate) queues: u32,
+    /// Whether who sends to it may leave checksums to hardware that is not there.
     #[serde(rename = "virtual")]
     pub(crate) is_virtual: bool,
 }
@@ -132,7 +133,7 @@ mod ways {
     /// Which of the two it is has been decided by who asks.
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Via, D::Error> {
         let word = String::deserialize(from)?;
-        let via = word.parse().ok().filter(|via| *via != Via::Auto);
+        let via = [Via::Xdp, Via::Packet].into_iter().find(|via| via.word() == word);
         via.ok_or_else(|| serde::de::Error::custom("there are xdp and packet"))
     }
 }
@@ -181,7 +182,7 @@ mod tests {
             queues: [1, 8],
             troubles: vec![Trouble::new("what", "cure")],
         };
-        let opened = Opened { index: 3, mtu: 1_500, queues: 8, is_virtual: false };
+        let opened = Interface { index: 3, mtu: 1_500, queues: 8, is_virtual: false };
         let said = Said {
             number: 9,
             against: vec!["no".to_owned()],
