@@ -20,6 +20,7 @@ mod node;
 mod order;
 mod owed;
 mod parting;
+mod pauses;
 mod queues;
 mod ring;
 mod sessions;
@@ -36,6 +37,7 @@ use clocks::{Clocks, is_valid};
 use interior::Interior;
 use node::{Flags, Kind, NONE, Node};
 use order::Order;
+use pauses::Carried;
 use queues::{Fetched, Kept, Queues};
 
 pub use care::{Care, Next as NextSession, Queueing, Sessions};
@@ -62,6 +64,7 @@ pub struct Tree {
     /// Frames of connections that have left their leaf by an edit.
     left_behind: Chain,
     line: Pace,
+    carried: Carried,
     link: Link,
     waiting: usize,
     /// Frames that may wait in all leaves together.
@@ -88,6 +91,7 @@ impl Tree {
             order: Order::new(flows),
             left_behind: Chain::default(),
             line: Pace::new(Rate::ZERO, now),
+            carried: Carried::default(),
             link: Link::default(),
             waiting: 0,
             most: most.max(1),
@@ -440,12 +444,14 @@ impl Tree {
     #[inline]
     fn account(&mut self, now: Instant, leaf: u32, cost: Bytes, mut is_empty: bool) {
         let (mut number, bytes) = (leaf, cost.get());
+        self.carried.carries(bytes);
         while number != LINK {
             let node = &mut self.nodes[number as usize];
             let mut stays = !is_empty;
             let parent = &mut self.interiors[node.parent as usize];
             if node.has_clock() {
-                parent.clocks_go_on(now, node, &mut self.clocks.dues[number as usize], bytes);
+                let due = &mut self.clocks.dues[number as usize];
+                parent.clocks_go_on(now, node, due, (bytes, &self.carried));
                 stays = self.clocks.sent(now, number, node, bytes, stays);
             }
             parent.sent(number, node, bytes, stays);
@@ -543,6 +549,7 @@ impl Tree {
     /// Changes what the line carries from now on.
     pub fn set_rate(&mut self, now: Instant, rate: Rate) {
         self.line.set_rate(rate, now);
+        self.carried.has_rate(rate);
     }
 
     /// When the next frame may leave, if none comes before; `None` while nothing waits, or the line

@@ -27,7 +27,7 @@ fn mbit(mbit: u64) -> Rate {
 }
 
 impl World {
-    fn new() -> World {
+    fn new(at_once: usize) -> World {
         let leaf = |number, weight, rate| NodeSpec {
             weight,
             rate: mbit(rate),
@@ -37,7 +37,8 @@ impl World {
         let spec = Spec { rate: mbit(100), link: Link::default(), cares: vec![], nodes };
         let now = Instant::from_ns(1 << 40);
         let mut tree = Tree::new(4_000, usize::MAX, 0, now);
-        tree.apply(now, &mut Edit::between(&Spec::default(), &spec), |l| l, |_, _, _| {});
+        let mut edit = Edit::in_steps(&Spec::default(), &spec, at_once);
+        tree.apply(now, &mut edit, |leaf| leaf, |_, _, _| {});
         let (waits, sent) = ([0; 4], [0; 4]);
         World { tree, pool: Pool::new(4_000, 2_000), spec, now, next: now, waits, sent }
     }
@@ -96,7 +97,7 @@ impl World {
 #[test]
 fn after_a_pause_everyone_has_what_it_had_before() {
     for ms in [20, 300, 3_000, 10_000, 100_000] {
-        let mut world = World::new();
+        let mut world = World::new(64);
         for _ in 0..4 {
             world.goes_on();
         }
@@ -113,7 +114,7 @@ fn after_a_pause_everyone_has_what_it_had_before() {
 #[test]
 fn a_clock_that_an_edit_gives_after_a_pause_begins_then() {
     for at_once in [0, 64] {
-        let mut world = World::new();
+        let mut world = World::new(at_once);
         for _ in 0..4 {
             world.goes_on();
         }

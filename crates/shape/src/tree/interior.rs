@@ -28,6 +28,7 @@
 
 mod carry;
 mod check;
+mod choose;
 mod steps;
 
 pub(super) use carry::scaled;
@@ -38,6 +39,7 @@ use super::calendar::Calendar;
 use super::heap::before;
 use super::node::{Flags, Node, Share};
 use super::owed::{Due, Owed};
+use super::pauses::Carried;
 
 /// Virtual time per byte of a child that has all the weight of its node: 2^16.
 pub(crate) const UNIT: u32 = 16;
@@ -133,6 +135,9 @@ impl Interior {
             owed.joins(now, number, node, &mut dues[number as usize], HAS_MOVED);
         }
         if self.count == 0 {
+            if let Some(owed) = &mut self.owed {
+                owed.pauses.ends();
+            }
             self.forgets_the_gone();
             self.is_left_alone(number, node, 0);
             return;
@@ -150,6 +155,9 @@ impl Interior {
         let share = &mut node.share;
         if before(self.v, share.s) {
             self.v = share.s;
+        }
+        if let Some(owed) = &mut self.owed {
+            owed.stands();
         }
         share.s = share.s.wrapping_sub(self.v);
         self.per_byte = share.per_byte;
@@ -179,82 +187,16 @@ impl Interior {
         share.s = at.wrapping_add(bytes.wrapping_mul(share.per_byte));
     }
 
-    /// Which child goes next; `None` when none has anything to send. If it is looked up in a
-    /// calendar, it is taken out of it.
-    #[inline]
-    pub(crate) fn next(&mut self, now: Instant, nodes: &mut [Node], dues: &[Due]) -> Option<u32> {
-        if let Some(number) = self.alone() {
-            return Some(number);
-        }
-        self.move_on();
-        if let Some(owed) = &mut self.owed
-            && let Some(number) = owed.due(now, nodes, dues)
-        {
-            nodes[number as usize].share.flags.set(Flags::IS_DUE);
-            return Some(number);
-        }
-        if let [calendar] = &mut *self.kinds {
-            let number = first(calendar, nodes)?;
-            if self.v.wrapping_sub(calendar.start()) > calendar.frame {
-                // time is before the day of the first, or behind when that should have finished
-                let (least, most) =
-                    (calendar.start(), calendar.start().wrapping_add(calendar.frame));
-                let is_before = before(self.v, least);
-                self.v = within(self.v, least, most);
-                calendar.take_first(&mut nodes[number as usize]);
-                if is_before {
-                    // nobody lacks anything
-                    self.slot = 0;
-                    self.forgets_the_gone();
-                }
-                return Some(number);
-            }
-            calendar.take_first(&mut nodes[number as usize]);
-            return Some(number);
-        }
-        self.next_of_kinds(nodes)
-    }
-
-    #[inline(never)]
-    fn next_of_kinds(&mut self, nodes: &mut [Node]) -> Option<u32> {
-        let (mut least_s, mut least_f) = (None, None);
-        for calendar in &mut self.kinds {
-            let Some(s) = starts(calendar, nodes) else { continue };
-            let f = s.wrapping_add(calendar.frame);
-            if least_s.is_none_or(|least| before(s, least)) {
-                least_s = Some(s);
-            }
-            if least_f.is_none_or(|least| before(f, least)) {
-                least_f = Some(f);
-            }
-        }
-        // nobody is within its share: time moves on to the first that will be; and it never runs
-        // past the moment by which somebody should have finished
-        if before(self.v, least_s?) {
-            self.slot = 0;
-            self.forgets_the_gone();
-        }
-        self.v = within(self.v, least_s?, least_f?);
-        let mut best: Option<(u8, u64, usize)> = None;
-        for (at, calendar) in self.kinds.iter_mut().enumerate() {
-            let Some(s) = starts(calendar, nodes).filter(|s| !before(self.v, *s)) else { continue };
-            let (priority, f) = (calendar.priority, s.wrapping_add(calendar.frame));
-            let is_better = best
-                .is_none_or(|(p, least, _)| priority < p || (priority == p && before(f, least)));
-            if is_better {
-                best = Some((priority, f, at));
-            }
-        }
-        let calendar = &mut self.kinds[best?.2];
-        let number = calendar.first()?;
-        calendar.take_first(&mut nodes[number as usize]);
-        Some(number)
-    }
-
-    /// The clock of a child goes on by a frame of `bytes`, and what clocks may take is counted.
-    pub(crate) fn clocks_go_on(&mut self, now: Instant, node: &Node, due: &mut Due, bytes: u64) {
+    /// The clock of a child goes on by a frame, and what clocks may take is counted.
+    pub(crate) fn clocks_go_on(
+        &mut self,
+        now: Instant,
+        node: &Node,
+        due: &mut Due,
+        sent: (u64, &Carried),
+    ) {
         if let Some(owed) = &mut self.owed {
-            owed.sent(now, node, due, bytes);
+            owed.sent(now, node, due, sent);
         }
     }
 
@@ -413,55 +355,12 @@ impl Interior {
     }
 }
 
-/// The first child of a calendar that has something to send and is noted where it belongs. Who is
-/// not is put right on the way.
-#[inline]
-fn first(calendar: &mut Calendar, nodes: &mut [Node]) -> Option<u32> {
-    loop {
-        let number = calendar.first()?;
-        let node = &mut nodes[number as usize];
-        if node.share.flags.has(Flags::ACTIVE) && !calendar.is_late(node) {
-            return Some(number);
-        }
-        put_right(calendar, number, node);
-    }
-}
-
-/// When the first child of a calendar may start: on the first day, and earlier where an edit gave
-/// it another place after it was noted.
-#[inline]
-fn starts(calendar: &mut Calendar, nodes: &mut [Node]) -> Option<u64> {
-    let number = first(calendar, nodes)?;
-    let (day, own) = (calendar.start(), nodes[number as usize].share.s);
-    Some(if calendar.is_closing && before(own, day) { own } else { day })
-}
-
-#[cold]
-fn put_right(calendar: &mut Calendar, number: u32, node: &mut Node) {
-    calendar.take_first(node);
-    if node.share.flags.has(Flags::ACTIVE) {
-        calendar.note(number, node);
-    }
-}
-
 /// How many bytes a child has had in advance, at `v`; below zero what it lacks. That is never more
 /// than some frames; if it were, time would be put right by the children themselves.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "some frames")]
 fn ahead(share: &Share, v: u64) -> i32 {
     (share.s.wrapping_sub(v).cast_signed() / share.per_byte.cast_signed().max(1)) as i32
-}
-
-/// `v`, but not before `least` nor behind `most`.
-#[inline]
-const fn within(v: u64, least: u64, most: u64) -> u64 {
-    if before(v, least) {
-        least
-    } else if before(most, v) {
-        most
-    } else {
-        v
-    }
 }
 
 #[cfg(test)]
@@ -472,6 +371,7 @@ mod edited;
 
 #[cfg(test)]
 mod tests {
+    use super::choose::within;
     use super::*;
 
     fn share(weight: u64, per_byte: u64, s: u64) -> Share {

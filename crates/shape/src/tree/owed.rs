@@ -6,42 +6,34 @@
 //! The clocks of a node's children follow a time of the node's own. That goes as real time does
 //! while the node has what its children are promised. Where it has less, for whatever reason, the
 //! first of those that are due comes late; from some frames on the node's time waits for it, and so
-//! all guarantees are scaled alike. What was missing then is not made up for later.
+//! all guarantees are scaled alike. What was missing then is not made up for later. A node that is
+//! served in a row, with pauses in which its siblings are, has what it is promised all the same:
+//! its children may be late by the longest of its pauses too (pauses.rs).
 //!
 //! While a child without a guarantee wants something too, clocks take 99 % at most.
+
+mod due;
 
 use weir_units::{Instant, Rate};
 
 use super::heap::{Entry, Heap, before};
-use super::interior::scaled;
 use super::node::{Flags, Node};
+use super::pauses::{Carried, Pauses};
+pub(crate) use due::Due;
 
 /// The time of guarantees, in parts of a nanosecond.
-const PARTS: u64 = 16;
+pub(super) const PARTS: u64 = 16;
 /// Bits behind the point of the time that a byte takes.
 const FRACTION: u32 = 16;
 /// Bytes of the frame by which it is decided who should finish first.
 const FRAME: u64 = 1_536;
-/// Full frames that a child may have had in advance, or one frame of its own.
-const AHEAD: u64 = 2;
-/// Frames, the largest of its node, that a child is late when time begins to wait for it.
+/// Frames, the largest of its node, that a child is late when time begins to wait for it, where its
+/// node is served all the time.
 const LATE: u64 = 2;
-/// Full frames by which a guarantee is due later that the weight keeps as well.
-const GRACE: u64 = 2;
+/// How far virtual time may run on while children are due.
+const FARTHEST: u64 = 1 << 60;
 /// Bytes that clocks may take for one that goes by weight, while a child has no guarantee.
 const BY_CLOCK: u64 = 99;
-
-/// The clock of one guarantee.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Due {
-    /// When the guarantee is due, in sixteenths of a nanosecond of the parent's time.
-    at: u64,
-    /// Sixteenths of a nanosecond per byte, 16 bits behind the point.
-    per_byte: u64,
-    /// How much later than the guarantee says it is due. That is where the weight keeps it as well
-    /// while the line carries what was told: the order is then that of priorities and weights.
-    grace: u64,
-}
 
 /// The children of one node that have such a clock, and its time.
 #[derive(Debug)]
@@ -56,61 +48,25 @@ pub(crate) struct Owed {
     pub(super) by_clock: u64,
     /// The largest frame that any child has sent: while it is on the line, others come late.
     pub(super) largest: u64,
+    /// The node's virtual time when a child was last chosen by weight, and whether others have gone
+    /// before since.
+    pub(super) chosen_at: u64,
+    runs_on: bool,
+    /// The pauses in which others of the tree are served.
+    pub(super) pauses: Pauses,
     /// Children without a guarantee that have something to send.
     others: u32,
 }
 
-impl Due {
-    pub(crate) fn new(rate: Rate, by_weight: bool) -> Due {
-        let parts = (8_000_000_000 * u128::from(PARTS)) << FRACTION;
-        let per_byte = u64::try_from(parts / u128::from(rate.bps().max(8))).unwrap_or(u64::MAX);
-        let due = Due { at: 0, per_byte, grace: 0 };
-        Due { grace: if by_weight { due.time_for(GRACE * FRAME) } else { 0 }, ..due }
-    }
+/// How long a byte takes, in parts of a nanosecond with 16 bits behind the point.
+pub(super) fn time_per_byte(rate: Rate) -> u64 {
+    let parts = (8_000_000_000 * u128::from(PARTS)) << FRACTION;
+    u64::try_from(parts / u128::from(rate.bps().max(8))).unwrap_or(u64::MAX)
+}
 
-    /// The clock of another guarantee, as many bytes ahead or late as `before` is.
-    fn after(&self, before: &Due, time: u64) -> Due {
-        let ahead = before.at.wrapping_sub(before.grace).wrapping_sub(time).cast_signed();
-        let ahead = scaled(ahead, self.per_byte, before.per_byte);
-        Due { at: time.wrapping_add(self.grace).wrapping_add(ahead.cast_unsigned()), ..*self }
-    }
-
-    /// What it is ahead or late by one time it is by another one.
-    pub(super) fn shifts(&mut self, from: u64, to: u64) {
-        self.at = self.at.wrapping_sub(from).wrapping_add(to);
-    }
-
-    /// The child has sent; its clock goes on, but never far beyond the present, and never back: it
-    /// may be noted for when it is due now. Returns how many of the bytes were more than its
-    /// guarantee.
-    fn sent(&mut self, time: u64, bytes: u64) -> u64 {
-        let ahead = self.grace + self.time_for(bytes.max(AHEAD * FRAME));
-        let (was, most) = (self.at, time.wrapping_add(ahead));
-        self.at = was.wrapping_add(self.time_for(bytes));
-        if !before(most, self.at) {
-            return 0;
-        }
-        let more = u128::from(self.at.wrapping_sub(most)) << FRACTION;
-        self.at = if before(most, was) { was } else { most };
-        u64::try_from(more / u128::from(self.per_byte.max(1))).unwrap_or(bytes).min(bytes)
-    }
-
-    /// What it missed is forgotten.
-    fn begins(&mut self, time: u64) {
-        let at = time.wrapping_add(self.grace);
-        if before(self.at, at) {
-            self.at = at;
-        }
-    }
-
-    /// When a frame should be gone that starts when the guarantee is due.
-    fn end(&self) -> u64 {
-        self.at.wrapping_add(self.time_for(FRAME))
-    }
-
-    fn time_for(&self, bytes: u64) -> u64 {
-        bytes.saturating_mul(self.per_byte) >> FRACTION
-    }
+/// The time of so many bytes, in parts of a nanosecond.
+pub(super) const fn time_for(bytes: u64, per_byte: u64) -> u64 {
+    bytes.saturating_mul(per_byte) >> FRACTION
 }
 
 impl Owed {
@@ -121,6 +77,9 @@ impl Owed {
             behind: 0,
             by_clock: 0,
             largest: FRAME,
+            chosen_at: 0,
+            runs_on: false,
+            pauses: Pauses::default(),
             others: 0,
         }
     }
@@ -182,9 +141,16 @@ impl Owed {
         is_late(&self.coming, due.at) || is_late(&self.due, due.end())
     }
 
-    /// A child was served.
-    pub(crate) fn sent(&mut self, now: Instant, node: &Node, due: &mut Due, bytes: u64) {
+    /// A child was served; with its frame the line has carried so much.
+    pub(crate) fn sent(
+        &mut self,
+        now: Instant,
+        node: &Node,
+        due: &mut Due,
+        (bytes, line): (u64, &Carried),
+    ) {
         self.largest = self.largest.max(bytes);
+        self.pauses.sent(bytes, line);
         let is_owed = node.share.flags.has(Flags::OWED);
         let by_weight = if is_owed { due.sent(self.time(now), bytes) } else { bytes };
         self.by_clock = if self.others == 0 {
@@ -206,7 +172,7 @@ impl Owed {
     /// A child that was alone gets company. What it still lacks from when it had company before is
     /// kept: it may be alone for less than that takes, each time.
     pub(crate) fn is_joined(&self, now: Instant, due: &mut Due) {
-        let earliest = self.time(now).wrapping_sub(due.time_for(LATE * self.largest));
+        let earliest = self.time(now).wrapping_sub(self.latest(due));
         if before(due.at, earliest) {
             due.at = earliest;
         }
@@ -215,13 +181,44 @@ impl Owed {
     /// A clock is about to begin. Where nobody has been served for a while, time has gone on and
     /// not waited for those that are due; a clock that began there would be far ahead of it once
     /// it does wait.
-    #[inline]
+    #[inline(never)]
     pub(super) fn waits(&mut self, now: Instant, nodes: &mut [Node], dues: &[Due]) {
         let _ = self.due(now, nodes, dues);
     }
 
-    /// The child whose guarantee is due. Entries are put right when they come to the top.
+    /// The child that goes before others because it is due. Virtual time was `was` when the last
+    /// was chosen; it runs on while children are due.
     #[inline(never)]
+    pub(super) fn next(
+        &mut self,
+        now: Instant,
+        was: u64,
+        nodes: &mut [Node],
+        dues: &[Due],
+    ) -> Option<u32> {
+        let farthest = was.wrapping_sub(FARTHEST);
+        if !self.runs_on {
+            self.chosen_at = was;
+        } else if before(self.chosen_at, farthest) {
+            // what is remembered stays on the same half of the circle
+            self.chosen_at = farthest;
+        }
+        let due = self.due(now, nodes, dues);
+        self.runs_on = due.is_some();
+        due
+    }
+
+    /// Virtual time is where it should be.
+    pub(super) const fn stands(&mut self) {
+        self.runs_on = false;
+    }
+
+    /// Where virtual time was when a child was last chosen by weight, if it has run on since.
+    pub(super) fn ran_on_from(&self) -> Option<u64> {
+        self.runs_on.then_some(self.chosen_at)
+    }
+
+    /// The child whose guarantee is due. Entries are put right when they come to the top.
     pub(crate) fn due(&mut self, now: Instant, nodes: &mut [Node], dues: &[Due]) -> Option<u32> {
         let time = self.time(now);
         self.have_come(time, nodes, dues);
@@ -246,9 +243,14 @@ impl Owed {
         None
     }
 
-    /// The first of all that are due is never later than [`LATE`].
+    /// How late a child may be.
+    fn latest(&self, due: &Due) -> u64 {
+        due.time_for(LATE * self.largest).saturating_add(self.pauses.longest())
+    }
+
+    /// The first of all that are due is never later than that.
     fn waits_for(&mut self, due: &Due, time: u64) {
-        let latest = due.at.wrapping_add(due.time_for(LATE * self.largest));
+        let latest = due.at.wrapping_add(self.latest(due));
         if before(latest, time) {
             self.behind = self.behind.wrapping_add(time.wrapping_sub(latest));
         }
@@ -315,69 +317,8 @@ impl Owed {
 mod tests {
     use super::*;
 
-    /// A byte in 8 microseconds.
-    const RATE: Rate = Rate::from_bps(1_000_000);
+    /// A child's byte at 1 Mbit/s.
     const BYTE: u64 = 8_000 * PARTS;
-
-    #[test]
-    fn a_clock_is_due_by_its_rate() {
-        let due = Due::new(RATE, false);
-        assert_eq!((due.time_for(1_000), due.end(), due.grace), (1_000 * BYTE, FRAME * BYTE, 0));
-        let late = Due::new(RATE, true);
-        assert_eq!(late.grace, 2 * 1_536 * BYTE);
-        // a rate of nothing is one of next to nothing: a byte a second
-        assert_eq!(Due::new(Rate::ZERO, false), Due::new(Rate::from_bps(8), false));
-        assert_eq!(Due::new(Rate::ZERO, false).time_for(3), 3_000_000_000 * PARTS);
-    }
-
-    #[test]
-    fn a_clock_is_right_to_a_part_in_a_hundred_thousand_also_at_100_gbit_s() {
-        for bps in [1_000_000, 10_000_000_000, 100_000_000_000] {
-            let due = Due::new(Rate::from_bps(bps), false);
-            let exact = 8 * 1_000_000_000 * 1_000_000_000 / u128::from(bps) * u128::from(PARTS);
-            let off = exact.abs_diff(u128::from(due.time_for(1_000_000_000)));
-            assert!(off <= exact / 100_000, "{off} of {exact} at {bps} bit/s");
-        }
-    }
-
-    #[test]
-    fn a_clock_goes_on_to_two_frames_beyond_the_present() {
-        for by_weight in [false, true] {
-            let (time, mut due) = (77_000_000, Due::new(RATE, by_weight));
-            due.begins(time);
-            assert_eq!(due.at, time + due.grace);
-            // the present does not lie before what it has sent
-            due.begins(time - 1);
-            assert_eq!(due.at, time + due.grace);
-            assert_eq!([due.sent(time, 2_000), due.sent(time, 3_072 - 2_000)], [0, 0]);
-            assert_eq!(due.at, time + due.grace + 3_072 * BYTE);
-            // the rest is more than the guarantee
-            assert_eq!(due.sent(time, 700), 700);
-            assert_eq!(due.sent(time + 300 * BYTE, 700), 400);
-            // and one large frame of its own
-            assert_eq!(due.sent(time + 300 * BYTE, 9_000), 3_072);
-            assert_eq!(due.at, time + due.grace + 9_300 * BYTE);
-            // which a small one after it takes nothing from
-            assert_eq!(due.sent(time + 400 * BYTE, 100), 100);
-            assert_eq!(due.at, time + due.grace + 9_300 * BYTE);
-        }
-    }
-
-    #[test]
-    fn another_guarantee_is_as_many_bytes_ahead_or_late() {
-        let time = 1_000_000_000;
-        for by_weight in [false, true] {
-            let mut before = Due::new(RATE, by_weight);
-            let new = Due::new(Rate::from_bps(2_000_000), true);
-            before.at = time + before.grace + 1_000 * BYTE;
-            assert_eq!(new.after(&before, time).at, time + new.grace + 500 * BYTE);
-            before.at = time + before.grace - 1_000 * BYTE;
-            assert_eq!(new.after(&before, time).at, time + new.grace - 500 * BYTE);
-            let at = before.at;
-            before.shifts(time, time + 7);
-            assert_eq!(before.at, at + 7);
-        }
-    }
 
     /// Some children, by their clock; those without one have no guarantee.
     struct World {
@@ -415,7 +356,8 @@ mod tests {
         }
 
         fn sent(&mut self, number: usize, bytes: u64) {
-            self.owed.sent(self.now, &self.nodes[number], &mut self.dues[number], bytes);
+            let sent = (bytes, &Carried::default());
+            self.owed.sent(self.now, &self.nodes[number], &mut self.dues[number], sent);
         }
 
         fn after(&mut self, us: u64) {

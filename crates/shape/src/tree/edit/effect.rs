@@ -29,7 +29,7 @@ impl Tree {
         moved: impl FnMut(u32, &Label, usize),
     ) {
         self.line_waits(now);
-        self.line.set_rate(edit.rate, now);
+        self.set_rate(now, edit.rate);
         self.link = edit.link;
         // an earlier, larger tree may have left more room than the edit could know
         if let Some(tables) = &mut edit.tables
@@ -137,6 +137,7 @@ impl Tree {
         let Some(steps) = &mut parent.steps else { return };
         let to = steps.new.max(steps.done + most).min(parent.shares.len());
         let interior = &mut self.interiors[parent.number as usize];
+        interior.goes_on(now, &mut self.nodes, &mut self.clocks.dues);
         for (child, share, due) in &parent.shares[steps.done..to] {
             let tables = (&mut self.nodes[..], &mut self.clocks.dues[..]);
             interior.changes(now, *child, tables, (share, due));

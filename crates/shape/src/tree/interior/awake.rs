@@ -1,5 +1,6 @@
 //! What time is, and who counts, as children wake and leave: step by step.
 
+use super::choose::starts;
 use super::*;
 use crate::tree::kinds::{Child, sorted};
 use weir_units::{Rate, Span};
@@ -192,8 +193,19 @@ fn time_is_never_before_who_starts_first_nor_behind_who_should_have_finished() {
         for v in [1_200, 1_983] {
             assert_eq!(after(v), (1_984, 0, (2, 0, 0)), "{kinds} from {base} on");
         }
-        for (v, is) in [(1_984, 1_984), (2_500, 2_500), (3_520, 3_520), (9_000, 3_520)] {
-            assert_eq!(after(v), (is, -200, (3, 1, 10)), "{kinds} from {base} on");
+        // and it never goes back
+        for v in [1_984, 2_500, 3_520, 9_000] {
+            assert_eq!(after(v), (v, -200, (3, 1, 10)), "{kinds} from {base} on");
+        }
+        let goes_on = |v, by| {
+            let mut world = two(kinds, base, v);
+            // what the others lack, and three for each of three (rounded down)
+            world.interior.moves_on_by(200 + 3 * by);
+            assert_eq!(world.interior.next(world.now, &mut world.nodes, &[]), Some(0));
+            world.interior.v.wrapping_sub(base) / BYTE
+        };
+        for (v, by, is) in [(2_000, 1_000, 2_999), (3_000, 9_000, 3_520), (9_000, 400, 9_000)] {
+            assert_eq!(goes_on(v, by), is, "{kinds} from {base} on");
         }
     }
 }
@@ -223,18 +235,25 @@ fn who_has_the_least_weight_and_sends_a_large_frame_is_ahead() {
 }
 
 #[test]
-fn who_is_noted_in_a_calendar_of_before_an_edit_may_start_earlier() {
+fn who_is_noted_in_a_calendar_of_before_an_edit_starts_and_ends_as_it_says_itself() {
     for is_closing in [false, true] {
         let mut calendar = Calendar::new(0, 0, FRAME * BYTE);
         calendar.is_closing = is_closing;
         let mut nodes = [Node::default()];
         nodes[0].share.flags.set(Flags::ACTIVE);
-        nodes[0].share.s = 1_000 * BYTE;
+        (nodes[0].share.s, nodes[0].share.per_byte) = (1_000 * BYTE, BYTE);
         calendar.note(0, &mut nodes[0]);
-        assert_eq!(starts(&mut calendar, &mut nodes), Some(960 * BYTE));
-        nodes[0].share.s = 500 * BYTE;
-        let start = if is_closing { 500 } else { 960 };
-        assert_eq!(starts(&mut calendar, &mut nodes), Some(start * BYTE));
+        let mut starts = |nodes: &mut [Node]| {
+            let (start, end) = starts(&mut calendar, nodes).expect("is noted");
+            (start / BYTE, (end - start) / BYTE)
+        };
+        let noted = starts(&mut nodes);
+        (nodes[0].share.s, nodes[0].share.per_byte) = (500 * BYTE, 3 * BYTE);
+        if is_closing {
+            assert_eq!([noted, starts(&mut nodes)], [(1_000, FRAME), (500, 3 * FRAME)]);
+        } else {
+            assert_eq!([noted, starts(&mut nodes)], [(960, FRAME); 2]);
+        }
     }
 }
 
@@ -259,7 +278,7 @@ fn who_is_served_for_its_guarantee_and_is_then_alone_is_no_longer_due() {
         let number = world.interior.next(world.now, &mut world.nodes, &dues).expect("has frames");
         let (node, due) = (&mut world.nodes[number as usize], &mut dues[number as usize]);
         let is_due = node.share.flags.has(Flags::IS_DUE);
-        world.interior.clocks_go_on(world.now, node, due, 1_000);
+        world.interior.clocks_go_on(world.now, node, due, (1_000, &Carried::default()));
         world.interior.sent(number, node, 1_000, stays[number as usize]);
         (number, is_due)
     };

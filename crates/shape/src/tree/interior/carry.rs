@@ -4,9 +4,10 @@
 
 use weir_units::Instant;
 
+use super::choose::{earlier, later};
 use super::{FRAME, Interior, ahead};
 use crate::tree::node::{Flags, NONE, Node, Share};
-use crate::tree::owed::{Due, Owed};
+use crate::tree::owed::{Due, Owed, PARTS};
 
 /// What is carried over is never farther from the present than this, far below half a circle.
 const FARTHEST: i128 = 1 << 61;
@@ -32,6 +33,7 @@ impl Interior {
     /// that would have been served last first: noted in this order, they keep it.
     pub(crate) fn unlist(&mut self, now: Instant, nodes: &mut [Node], dues: &mut [Due]) -> u32 {
         self.has_company(now, nodes, dues);
+        self.comes_to_order(nodes);
         let mut chain = NONE;
         for calendar in &mut self.kinds {
             while let Some(number) = calendar.first() {
@@ -43,14 +45,21 @@ impl Interior {
         chain
     }
 
+    /// While children go before others because they are due, time runs on; an edit that begins then
+    /// finds it where it would be when the next is chosen by weight.
+    pub(super) fn comes_to_order(&mut self, nodes: &mut [Node]) {
+        let Some(was) = self.owed.as_ref().and_then(|owed| owed.ran_on_from()) else { return };
+        if let Some((_, least_f)) = self.bounds(nodes) {
+            self.v = earlier(self.v, later(least_f, was));
+        }
+    }
+
     /// A child is another node's from now on, or is gone. The bytes that it is ahead go with it;
     /// and if it has something to send those that it lacks, so that one that moves to and fro has
     /// its turn some time.
     pub(crate) fn gives_up(&mut self, now: Instant, node: &mut Node, due: &mut Due) {
         let waits = node.share.flags.has(Flags::ACTIVE);
-        if let Some(owed) = &self.owed {
-            due.shifts(owed.time(now), 0);
-        }
+        due.shifts(self.time(now), 0);
         if self.is_closing() {
             self.lets_go(node);
         } else {
@@ -64,6 +73,12 @@ impl Interior {
         if waits {
             node.share.flags.set(Flags::MOVED);
         }
+    }
+
+    /// What time it is for clocks; in a node without any, as if they had always had what they were
+    /// promised.
+    fn time(&self, now: Instant) -> u64 {
+        self.owed.as_ref().map_or(now.ns().wrapping_mul(PARTS), |owed| owed.time(now))
     }
 
     /// A child that came with something to send is one of those that have, as far ahead or behind
@@ -85,6 +100,17 @@ impl Interior {
         let behind = u64::from(lacks.unsigned_abs()).wrapping_mul(share.per_byte);
         share.s = self.v.wrapping_sub(behind);
         self.moves_on_by(lacks);
+    }
+
+    /// A child may lack a frame, as without edits; what it lacks more is the others'.
+    #[cold]
+    pub(super) fn lacks_no_more(&mut self, share: &mut Share) {
+        let lacks = ahead(share, self.v);
+        if lacks < -MOST_LACKED {
+            let behind = u64::from(MOST_LACKED.unsigned_abs()).wrapping_mul(share.per_byte);
+            share.s = self.v.wrapping_sub(behind);
+            self.moves_on_by(-MOST_LACKED - lacks);
+        }
     }
 
     /// A child leaves an order that ends. Who leaves it ahead of time counts in the next one.
@@ -155,28 +181,29 @@ impl Interior {
         if self.is_closing() {
             node.share.flags.set(was.flags.noted());
         }
-        if was.per_byte == 0 {
-            node.share.s = self.v.wrapping_add(was.s.wrapping_mul(node.share.per_byte));
-            *due = match &self.owed {
-                Some(owed) if was.flags.has(Flags::OWED) => {
-                    due.shifts(0, owed.time(now));
-                    owed.goes_on(now, told.1, due)
-                }
-                _ => *told.1,
-            };
-            return;
-        }
         let had_clock = was.flags.has(Flags::OWED);
+        if was.per_byte == 0 {
+            due.shifts(0, self.time(now));
+        }
+        let is_new = was.per_byte == 0 && !was.flags.has(Flags::MOVED);
         *due = match &self.owed {
+            // it has none, and may have one again: then it is not due at once
+            _ if !is_new && !node.share.flags.has(Flags::OWED) => *due,
             Some(owed) if had_clock => owed.goes_on(now, told.1, due),
+            Some(owed) if !is_new => told.1.given_back(due, owed.time(now)),
             _ => *told.1,
         };
+        if was.per_byte == 0 {
+            node.share.s = self.v.wrapping_add(was.s.wrapping_mul(node.share.per_byte));
+            return;
+        }
         let ahead = was.s.wrapping_sub(self.v).cast_signed();
         if !was.flags.has(Flags::ACTIVE) {
             self.comes_back_at(&mut node.share, &was, ahead.max(0));
             return;
         }
         self.comes_back_at(&mut node.share, &was, ahead);
+        self.lacks_no_more(&mut node.share);
         node.share.flags.set(Flags::ACTIVE);
         self.count += 1;
         self.active_weight += node.share.weight;
@@ -207,6 +234,7 @@ impl Owed {
         self.behind = before.behind;
         self.by_clock = before.by_clock;
         self.largest = before.largest;
+        self.pauses = before.pauses;
     }
 
     /// A child has something to send; where it has moved its clock is as late as it was elsewhere.

@@ -26,6 +26,9 @@ impl Interior {
         let weight: u64 = awake.iter().map(|n| of(n).weight).sum();
         let counted = self.active_weight.wrapping_sub(self.gone_weight);
         wrong.unless(counted == weight, || format!("weight {counted} of {weight}"));
+        wrong.unless(!is_done || self.all_are_among_their_kind(nodes), || {
+            "somebody is noted among those of another kind".to_owned()
+        });
         let noted_in = |c: &Calendar| c.all(nodes).into_iter().map(|n| (n, c.is_closing)).collect();
         let noted: Vec<(u32, bool)> =
             self.kinds.iter().flat_map(|c| -> Vec<_> { noted_in(c) }).collect();
@@ -73,6 +76,12 @@ impl Interior {
             }
         }
         wrong.0
+    }
+
+    fn all_are_among_their_kind(&self, nodes: &[Node]) -> bool {
+        let is_of =
+            |kind: u16, all: &[u32]| all.iter().all(|n| nodes[*n as usize].share.group == kind);
+        self.kinds.iter().all(|calendar| is_of(calendar.kind, &calendar.all(nodes)))
     }
 }
 

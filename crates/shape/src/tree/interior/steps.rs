@@ -10,6 +10,9 @@ use crate::tree::calendar::Calendar;
 use crate::tree::node::{Flags, Node, Share};
 use crate::tree::owed::{Due, Owed};
 
+/// How many of each calendar of before an edit are put right before a frame is chosen.
+const AT_A_FRAME: usize = 2;
+
 impl Interior {
     /// Makes room for the calendars of the order before. Comes back as many calendars as there are
     /// in this one, for [`Interior::closes`].
@@ -31,10 +34,12 @@ impl Interior {
 
     /// Whether some are still noted where they were before an edit.
     pub(crate) fn is_closing(&self) -> bool {
-        self.kinds.last().is_some_and(|calendar| calendar.is_closing)
+        let is_closing = |calendar: Option<&Calendar>| calendar.is_some_and(|c| c.is_closing);
+        is_closing(self.kinds.first()) || is_closing(self.kinds.last())
     }
 
-    /// From now on children are noted in the calendars and heaps of `new`.
+    /// Children are noted in the calendars of before while some have their shares of before, where
+    /// there is one of their kind; then in those of `new`.
     pub(crate) fn opens(
         &mut self,
         now: Instant,
@@ -53,11 +58,20 @@ impl Interior {
             room.is_closing = true;
         }
         std::mem::swap(&mut self.kinds, &mut new.kinds);
+        // they come first until everyone has the share that is new
+        let count = self.kinds.iter().filter(|calendar| !calendar.is_closing).count();
+        self.kinds.rotate_left(count);
         match (&mut self.owed, &mut new.owed) {
             (Some(owed), Some(new)) => owed.begins_anew(new),
             (owed @ None, new) => std::mem::swap(owed, new),
             (Some(_), None) => {}
         }
+    }
+
+    /// Some are about to have another share.
+    pub(crate) fn goes_on(&mut self, now: Instant, nodes: &mut [Node], dues: &mut [Due]) {
+        self.has_company(now, nodes, dues);
+        self.comes_to_order(nodes);
     }
 
     /// A child has another share from now on, or is new here.
@@ -68,7 +82,6 @@ impl Interior {
         (nodes, dues): (&mut [Node], &mut [Due]),
         told: (&Share, &Due),
     ) {
-        self.has_company(now, nodes, dues);
         let (node, due) = (&mut nodes[number as usize], &mut dues[number as usize]);
         let was = node.share;
         if was.flags.has(Flags::ACTIVE) {
@@ -82,6 +95,30 @@ impl Interior {
         self.adopts(now, number, node, told, due);
     }
 
+    /// Whoever comes first in a calendar of before an edit, and is of another kind since or starts
+    /// later, is noted where it belongs.
+    #[cold]
+    pub(super) fn puts_right(&mut self, nodes: &mut [Node]) {
+        for at in 0..self.kinds.len() {
+            for _ in 0..AT_A_FRAME {
+                if !self.kinds[at].is_closing {
+                    break;
+                }
+                let Some(number) = self.kinds[at].first() else { break };
+                let node = &mut nodes[number as usize];
+                let is_right = node.share.group == self.kinds[at].kind;
+                if node.share.flags.has(Flags::ACTIVE) && is_right {
+                    break;
+                }
+                self.kinds[at].take_first(node);
+                if node.share.flags.has(Flags::ACTIVE) {
+                    self.lacks_no_more(&mut node.share);
+                    self.calendar(node.share.group).note(number, node);
+                }
+            }
+        }
+    }
+
     /// Notes as many anew as `budget` says. Whether all are; what was taken from `memory` is there
     /// again then.
     pub(crate) fn reviews(
@@ -90,6 +127,10 @@ impl Interior {
         (nodes, dues): (&mut [Node], &[Due]),
         memory: &mut Interior,
     ) -> bool {
+        if self.kinds.first().is_some_and(|calendar| calendar.is_closing) {
+            let count = self.kinds.iter().filter(|calendar| calendar.is_closing).count();
+            self.kinds.rotate_left(count);
+        }
         let alone = self.alone();
         for at in 0..self.kinds.len() {
             while *budget > 0 && self.kinds[at].is_closing {
@@ -98,6 +139,7 @@ impl Interior {
                 self.kinds[at].take_first(node);
                 *budget -= 1;
                 if node.share.flags.has(Flags::ACTIVE) && alone != Some(number) {
+                    self.lacks_no_more(&mut node.share);
                     self.calendar(node.share.group).note(number, node);
                 }
             }
