@@ -112,6 +112,10 @@ struct Drain {
     less: u32,
     /// How many times the same came.
     same: u32,
+    /// How much further below the line it goes because somebody does not slow down, in millionths
+    /// of the line, and the rate at which the queue then began to go.
+    deeper: u32,
+    enough: Option<Rate>,
 }
 
 /// Of the line it stays below it, in millionths.
@@ -141,6 +145,12 @@ const OURS: u32 = 100_000;
 const FELL: u32 = 800_000;
 /// A queue at the provider grows shorter within this, or is none of ours.
 const PATIENCE: Span = Span::from_secs(2);
+/// Where more arrives all the while than goes on, the queue would be gone if all slowed down. If it
+/// is no shorter after that, it goes deeper by so much at a time, down to the last; and is patient
+/// for as long again.
+const STUBBORN: Span = Span::from_secs(1);
+const DEEPER: u32 = 35_000;
+const DEEPEST: u32 = 200_000;
 /// So long after it was found a queue may still grow by what was under way.
 const GROWS: Span = Span::from_secs(1);
 /// How long doubt waits, how fast it then goes down each second.
@@ -339,6 +349,7 @@ impl Margin {
         let deep = window.raised.ns().saturating_sub(SMALL.ns()).saturating_mul(1_000_000);
         let part = u64::from(DRAINING[0]).saturating_sub(deep / DRAINED.ns());
         let part = u32::try_from(part).unwrap_or(0).max(DRAINING[1]);
+        let part = part.saturating_sub(drain.deeper).max(DEEPEST);
         self.rate = line.part(part);
         self.state = State::Draining(drain);
     }
@@ -360,6 +371,9 @@ impl Margin {
                     self.line = Some(self.by_slope(line, FAR).unwrap_or(line));
                 }
                 self.settle();
+                if let Some(enough) = drain.enough {
+                    self.rate = self.rate.min(enough);
+                }
             }
             Queue::Unknown if window.sinks => {
                 drain.since = now;
@@ -399,6 +413,16 @@ impl Margin {
                 } else if window.raised.ns() < drain.least.ns() / 10 * 9 {
                     drain.least = window.raised;
                     drain.since = now;
+                    if drain.deeper > 0 && drain.enough.is_none() {
+                        drain.enough = Some(self.rate);
+                    }
+                } else if self.is_crowded(window)
+                    && now.since(drain.since) < STUBBORN + PATIENCE + drain.least
+                {
+                    if now.since(drain.since) >= STUBBORN + drain.least {
+                        drain.deeper += DEEPER;
+                        drain.enough = None;
+                    }
                 } else if window.sinks || self.by_slope(window.came, OURS).is_some() {
                     drain.since = now;
                 } else if now.since(drain.since) >= PATIENCE + drain.least {
@@ -409,6 +433,15 @@ impl Margin {
                 self.empty(window, drain);
             }
         }
+    }
+
+    /// As much comes as the line carries, and more than goes on: whose queue it is shows when less
+    /// comes.
+    fn is_crowded(&self, window: &Window) -> bool {
+        let full = self.line.map_or(Rate::MAX, |line| line.part(LESS));
+        self.towards == Side::Lan
+            && window.came >= full
+            && window.came > self.rate.plus(self.rate.part(NEAR))
     }
 
     /// The queue at the provider is gone.
@@ -500,6 +533,8 @@ impl Drain {
             lasted,
             less: 0,
             same: 0,
+            deeper: 0,
+            enough: None,
         }
     }
 

@@ -387,13 +387,36 @@ fn the_more_often_a_queue_was_somebody_else_s_the_longer_that_is_believed() {
 
 #[test]
 fn a_queue_has_two_seconds_and_its_own_length_to_get_shorter_by_more_than_a_tenth() {
-    for (raised, tenths) in [(90, 21), (89, 11 + 21)] {
-        let mut said = Said::new();
-        said.looks(70, &[0, 100, 100]);
-        said.looks(70, &[100; 10]);
-        let back = (11..100).find(|_| said.look(70, 0, raised) >= 97.0);
-        assert_eq!(back, Some(tenths), "to {raised} ms");
+    // no more comes than goes on, or somebody does not slow down: then it has a second more
+    for (keeps_up, more) in [(false, 0), (true, 10)] {
+        for (raised, tenths) in [(90, 21), (89, 11 + 21)] {
+            let mut said = Said::new();
+            let goes_on = said.looks(70, &[0, 100, 100]);
+            let came = if keeps_up { 70 } else { whole(goes_on) };
+            said.looks(came, &[100; 10]);
+            let back = (11..100).find(|_| said.look(came, 0, raised) >= 97.0);
+            assert_eq!(back, Some(tenths + more), "to {raised} ms, {came} of 70 Mbit/s came");
+        }
     }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small rate")]
+fn whole(mbit: f64) -> u64 {
+    mbit as u64
+}
+
+#[test]
+fn it_goes_below_the_line_until_a_queue_goes_that_somebody_keeps_up() {
+    let mut said = Said::new();
+    said.looks(70, &[0, 100, 100]);
+    // a second, and the length of the queue, for all to slow down
+    let first = said.looks(70, &[100; 10]);
+    let lower = said.looks(70, &[100; 7]);
+    assert!(first > 55.0 && lower < first - 15.0, "{first}, then {lower}");
+    // it goes, and then that is where it stays
+    said.looks(70, &[80, 60, 40, 20]);
+    let settled = said.look(70, 0, 0);
+    assert!((settled - lower).abs() < 4.0, "{settled}, the queue began to go at {lower}");
 }
 
 #[test]
@@ -407,7 +430,7 @@ fn a_queue_that_is_found_while_it_grows_has_its_two_seconds_from_its_longest_on(
     let mut said = Said::new();
     said.looks(70, &[0, 12, 12]);
     let back = (1..100_u64).find(|n| said.look(70, 0, 12 + 10 * n) >= 97.0);
-    assert_eq!(back, Some(9 + 22), "a second in which it grew, two of patience, and 102 ms");
+    assert_eq!(back, Some(9 + 32), "a second in which it grew, three of patience, and 102 ms");
 }
 
 #[test]

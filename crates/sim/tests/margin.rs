@@ -102,6 +102,32 @@ fn a_line_that_changes_is_followed() {
     }
 }
 
+/// The queue would be gone if all slowed down: it is not taken for another's because one does not.
+#[test]
+fn a_stream_that_does_not_slow_down_holds_nobody_above_a_line_that_falls() {
+    for stream in [15, 20] {
+        let mut behind = Behind::new(80, 3);
+        let source = Source::Cbr { rate: mbit(stream), bytes: 1_500 };
+        let start = Instant::ZERO + Span::from_secs(3);
+        behind.world.flow(&FlowSpec { start, ..FlowSpec::new(1, 0, source) });
+        behind.run(10);
+        behind.world.set_rate(behind.line, mbit(40));
+        behind.run(1);
+        let mut above = 0;
+        let waits: u64 = (0..30)
+            .map(|_| {
+                let (waits, came) = behind.run(1);
+                assert!(came >= 36, "{stream}: {came} Mbit/s of 40");
+                let margin = behind.world.margin_of(3, Side::Lan).expect("finds");
+                above += u64::from(margin.rate() > mbit(40));
+                waits
+            })
+            .sum();
+        // it was 84 to 168 ms, and above the line most of the time
+        assert!(waits / 30 <= 40 && above == 0, "{stream}: {} ms, {above} s above", waits / 30);
+    }
+}
+
 /// A box before a line upstream, told 40 Mbit/s; the modem before the line, and the provider's
 /// switch behind it.
 fn before(line: u64, margin: &str) -> (World, [usize; 4]) {
