@@ -371,9 +371,7 @@ impl Margin {
                     self.line = Some(self.by_slope(line, FAR).unwrap_or(line));
                 }
                 self.settle();
-                if let Some(enough) = drain.enough {
-                    self.rate = self.rate.min(enough);
-                }
+                self.rate = self.rate.min(drain.enough.unwrap_or(self.rate));
             }
             Queue::Unknown if window.sinks => {
                 drain.since = now;

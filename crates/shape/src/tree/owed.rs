@@ -103,7 +103,8 @@ impl Owed {
             self.others += 1;
             return;
         }
-        due.begins(self.time(now));
+        // no earlier than its siblings may be late: they would all go before it
+        due.begins(self.time(now).wrapping_sub(self.pauses.longest()));
         self.comes(number, node, due);
     }
 

@@ -42,8 +42,39 @@ fn a_guarantee_that_the_weight_keeps_gives_no_more_below_a_class_that_is_served_
     }
 }
 
+/// Its siblings may be late by the pauses of their parent, which take longer on a slower line.
 #[test]
+fn a_guarantee_that_wakes_does_not_wait_for_the_lateness_of_others() {
+    let promised = |number, rate| NodeSpec { rate: mbit(rate), ..leaf(number, 2, 1) };
+    let held = NodeSpec { ceil: mbit(5), ..NodeSpec::new(1, 0, false) };
+    let mut nodes = vec![held, NodeSpec::new(2, 1, false)];
+    nodes.extend([promised(3, 5), promised(4, 5), promised(5, 1), leaf(6, 2, 10), leaf(7, 0, 1)]);
+    let mut world = World::new(spec(mbit(1_000), nodes), [3, 4, 6, 7]);
+    while world.step(START + Span::from_secs(5)) {}
+    world.tree.set_rate(world.now, mbit(1));
+    while world.step(START + Span::from_secs(6)) {}
+    world.backlogged.push(5);
+    (0..2).for_each(|_| world.push(5));
+    let woken = world.now;
+    while world.sent[5] == 0 && world.step(woken + Span::from_secs(30)) {}
+    let waited = world.now.since(woken);
+    assert!(waited <= Span::from_secs(1), "{} ms", waited.ns() / 1_000_000);
+}
 
+/// For a moment, again and again, by a ceiling of its own.
+#[test]
+fn a_guarantee_that_is_held_below_a_class_in_a_row_is_whole() {
+    let inner = NodeSpec { weight: 100, ..NodeSpec::new(1, 0, false) };
+    let promised = NodeSpec { rate: mbit(20), ceil: mbit(60), ..leaf(2, 1, 1) };
+    let mut nodes = vec![inner, promised, leaf(3, 1, 100)];
+    nodes.extend((4..104).map(|number| NodeSpec { priority: 0, ..leaf(number, 0, 1) }));
+    let mut world = World::new(spec(mbit(100), nodes), 2..104);
+    world.steps(100_000);
+    let share = world.share(2);
+    assert!(share > 0.195, "{share:.3} of the line, 0.2 is promised");
+}
+
+#[test]
 fn two_edits_a_frame_apart_starve_nobody() {
     let mut nodes = vec![NodeSpec { priority: 3, ..leaf(1, 0, 10_000) }, leaf(2, 0, 10_000)];
     nodes.extend((3..9).map(|number| NodeSpec { priority: 0, ..leaf(number, 0, 20) }));
@@ -63,7 +94,6 @@ fn two_edits_a_frame_apart_starve_nobody() {
 }
 
 #[test]
-
 fn an_edit_in_steps_starves_no_heavy_child() {
     let mut random = 1_u64;
     let mut draw = || {
