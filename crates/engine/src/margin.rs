@@ -418,7 +418,7 @@ impl Margin {
                     && now.since(drain.since) < STUBBORN + PATIENCE + drain.least
                 {
                     if now.since(drain.since) >= STUBBORN + drain.least {
-                        drain.deeper += DEEPER;
+                        drain.deeper = (drain.deeper + DEEPER).min(DRAINING[0]);
                         drain.enough = None;
                     }
                 } else if window.sinks || self.by_slope(window.came, OURS).is_some() {

@@ -64,6 +64,7 @@ pub struct Tree {
     /// Frames of connections that have left their leaf by an edit.
     left_behind: Chain,
     line: Pace,
+    /// What the line has carried, for nodes that are served with pauses.
     carried: Carried,
     link: Link,
     waiting: usize,

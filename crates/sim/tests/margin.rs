@@ -123,7 +123,6 @@ fn a_stream_that_does_not_slow_down_holds_nobody_above_a_line_that_falls() {
                 waits
             })
             .sum();
-        // it was 84 to 168 ms, and above the line most of the time
         assert!(waits / 30 <= 40 && above == 0, "{stream}: {} ms, {above} s above", waits / 30);
     }
 }

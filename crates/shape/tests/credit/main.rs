@@ -1,6 +1,7 @@
 //! What an edit leaves alone: who waited before it goes on waiting where it was, however often
 //! somebody edits. Nobody starves, nobody gains, and no ceiling gives its burst anew.
 
+mod open;
 mod turns;
 
 use weir_packet::{Headers, Label, Pool, Side};

@@ -137,7 +137,7 @@ impl Tree {
         let Some(steps) = &mut parent.steps else { return };
         let to = steps.new.max(steps.done + most).min(parent.shares.len());
         let interior = &mut self.interiors[parent.number as usize];
-        interior.goes_on(now, &mut self.nodes, &mut self.clocks.dues);
+        interior.comes_to_order(now, &mut self.nodes, &mut self.clocks.dues);
         for (child, share, due) in &parent.shares[steps.done..to] {
             let tables = (&mut self.nodes[..], &mut self.clocks.dues[..]);
             interior.changes(now, *child, tables, (share, due));

@@ -32,8 +32,7 @@ impl Interior {
     /// Takes all children out of the calendars. They come back as a chain through themselves, those
     /// that would have been served last first: noted in this order, they keep it.
     pub(crate) fn unlist(&mut self, now: Instant, nodes: &mut [Node], dues: &mut [Due]) -> u32 {
-        self.has_company(now, nodes, dues);
-        self.comes_to_order(nodes);
+        self.comes_to_order(now, nodes, dues);
         let mut chain = NONE;
         for calendar in &mut self.kinds {
             while let Some(number) = calendar.first() {
@@ -45,9 +44,10 @@ impl Interior {
         chain
     }
 
-    /// While children go before others because they are due, time runs on; an edit that begins then
-    /// finds it where it would be when the next is chosen by weight.
-    pub(super) fn comes_to_order(&mut self, nodes: &mut [Node]) {
+    /// While children go before others because they are due, time runs on; an edit finds it where
+    /// it would be when the next is chosen by weight, and nobody alone.
+    pub(crate) fn comes_to_order(&mut self, now: Instant, nodes: &mut [Node], dues: &mut [Due]) {
+        self.has_company(now, nodes, dues);
         let Some(was) = self.owed.as_ref().and_then(|owed| owed.ran_on_from()) else { return };
         if let Some((_, least_f)) = self.bounds(nodes) {
             self.v = earlier(self.v, later(least_f, was));
@@ -97,9 +97,14 @@ impl Interior {
     /// had to wait for the parent that it had.
     pub(super) fn lacks(&mut self, share: &mut Share) {
         let lacks = ahead(share, self.v).max(-MOST_LACKED);
+        self.is_behind(share, lacks);
+        self.moves_on_by(lacks);
+    }
+
+    /// A child lacks so many bytes, a number below zero.
+    fn is_behind(&self, share: &mut Share, lacks: i32) {
         let behind = u64::from(lacks.unsigned_abs()).wrapping_mul(share.per_byte);
         share.s = self.v.wrapping_sub(behind);
-        self.moves_on_by(lacks);
     }
 
     /// A child may lack a frame, as without edits; what it lacks more is the others'.
@@ -107,8 +112,7 @@ impl Interior {
     pub(super) fn lacks_no_more(&mut self, share: &mut Share) {
         let lacks = ahead(share, self.v);
         if lacks < -MOST_LACKED {
-            let behind = u64::from(MOST_LACKED.unsigned_abs()).wrapping_mul(share.per_byte);
-            share.s = self.v.wrapping_sub(behind);
+            self.is_behind(share, -MOST_LACKED);
             self.moves_on_by(-MOST_LACKED - lacks);
         }
     }

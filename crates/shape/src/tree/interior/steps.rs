@@ -59,8 +59,7 @@ impl Interior {
         }
         std::mem::swap(&mut self.kinds, &mut new.kinds);
         // they come first until everyone has the share that is new
-        let count = self.kinds.iter().filter(|calendar| !calendar.is_closing).count();
-        self.kinds.rotate_left(count);
+        self.swaps_calendars();
         match (&mut self.owed, &mut new.owed) {
             (Some(owed), Some(new)) => owed.begins_anew(new),
             (owed @ None, new) => std::mem::swap(owed, new),
@@ -68,13 +67,15 @@ impl Interior {
         }
     }
 
-    /// Some are about to have another share.
-    pub(crate) fn goes_on(&mut self, now: Instant, nodes: &mut [Node], dues: &mut [Due]) {
-        self.has_company(now, nodes, dues);
-        self.comes_to_order(nodes);
+    /// The calendars that are looked at first come last from now on: those of an edit, or those of
+    /// before it.
+    fn swaps_calendars(&mut self) {
+        let Some(first) = self.kinds.first().map(|calendar| calendar.is_closing) else { return };
+        let count = self.kinds.iter().filter(|calendar| calendar.is_closing == first).count();
+        self.kinds.rotate_left(count);
     }
 
-    /// A child has another share from now on, or is new here.
+    /// A child has another share from now on, or is new here. Time has come to order.
     pub(crate) fn changes(
         &mut self,
         now: Instant,
@@ -128,8 +129,7 @@ impl Interior {
         memory: &mut Interior,
     ) -> bool {
         if self.kinds.first().is_some_and(|calendar| calendar.is_closing) {
-            let count = self.kinds.iter().filter(|calendar| calendar.is_closing).count();
-            self.kinds.rotate_left(count);
+            self.swaps_calendars();
         }
         let alone = self.alone();
         for at in 0..self.kinds.len() {
