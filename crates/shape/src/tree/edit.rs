@@ -41,7 +41,7 @@ pub struct Edit {
     removed: Vec<u32>,
     /// Leaves whose frames wait otherwise from now on.
     cared: Vec<u32>,
-    changed: Vec<(NodeSpec, Option<Ceiling>)>,
+    changed: Vec<(NodeSpec, Option<Own>)>,
     /// Parents with their children, the deepest first.
     parents: Vec<Parent>,
     /// Nodes that wait until the parents that they had have forgotten them.
@@ -64,6 +64,15 @@ struct Parent {
     /// The first of a chain of children, in the order in which they waited.
     waiting: u32,
     steps: Option<Steps>,
+}
+
+/// A ceiling that is below the line.
+#[derive(Clone, Copy, Debug)]
+struct Own {
+    ceiling: Ceiling,
+    /// Whether those above allow more. If not, a node that has a clock keeps it nevertheless: begun
+    /// anew whenever an edit raises those above, it would let through a burst of theirs each time.
+    is_needed: bool,
 }
 
 /// What a parent needs that sorts its children some at a time: `shares` are those that change then.
@@ -126,8 +135,11 @@ impl Edit {
             if is_cared && was.is_some_and(|was| was.is_leaf) {
                 edit.cared.push(*number);
             }
-            let made = ceiling.copied().flatten().map(|rate| Ceiling::new(rate, told.burst));
-            edit.changed.push((**told, made));
+            let own = ceiling
+                .copied()
+                .flatten()
+                .map(|is_needed| Own { ceiling: Ceiling::new(told.ceil, told.burst), is_needed });
+            edit.changed.push((**told, own));
             touched.note(was.copied(), told);
         }
         if old.rate != new.rate || old.nodes.is_empty() {
@@ -294,18 +306,19 @@ fn by_number(spec: &Spec) -> BTreeMap<u32, &NodeSpec> {
     spec.nodes.iter().map(|n| (n.number, n)).collect()
 }
 
-/// The ceiling that each node needs for itself: none where the line or the next one above allows no
-/// more in the long run, and no more at once.
-fn ceilings(spec: &Spec) -> BTreeMap<u32, Option<Rate>> {
+/// The nodes whose ceiling is below the line, and whether each needs it: not where the next one
+/// above allows no more in the long run, and no more at once.
+fn ceilings(spec: &Spec) -> BTreeMap<u32, Option<bool>> {
     let line = (spec.rate, Bytes::ZERO);
     let mut nearest: BTreeMap<u32, (Rate, Bytes)> = BTreeMap::new();
     let mut own = BTreeMap::new();
     for node in &spec.nodes {
         let above = nearest.get(&node.parent).copied().unwrap_or(line);
         let burst = node.burst.unwrap_or(ceiling::usual_burst(node.ceil));
-        let is_needed = node.ceil < spec.rate && (node.ceil < above.0 || burst < above.1);
+        let is_below_line = node.ceil < spec.rate;
+        let is_needed = is_below_line && (node.ceil < above.0 || burst < above.1);
         nearest.insert(node.number, if is_needed { (node.ceil, burst) } else { above });
-        own.insert(node.number, is_needed.then_some(node.ceil));
+        own.insert(node.number, is_below_line.then_some(is_needed));
     }
     own
 }
@@ -467,8 +480,9 @@ mod tests {
             // the line's
             node(9, 2, 100, 1_000),
         ];
-        let needed = ceilings(&Spec { nodes, ..spec() });
-        let needed = needed.into_iter().filter_map(|(number, own)| own.map(|_| number));
-        assert_eq!(needed.collect::<Vec<_>>(), [2, 4, 5, 6, 7, 8]);
+        let own = ceilings(&Spec { nodes, ..spec() });
+        let with = |which| own.iter().filter(move |&(_, own)| *own == which).map(|(n, _)| *n);
+        assert_eq!(with(Some(true)).collect::<Vec<_>>(), [2, 4, 5, 6, 7, 8]);
+        assert_eq!(with(Some(false)).collect::<Vec<_>>(), [3]);
     }
 }

@@ -43,6 +43,8 @@ use super::pauses::Carried;
 
 /// Virtual time per byte of a child that has all the weight of its node: 2^16.
 pub(crate) const UNIT: u32 = 16;
+/// Bytes, a power of two, that nobody has had in advance: two of the largest frames twice.
+const FAR: u32 = 18;
 /// Bytes of the frame by which it is decided who should finish first.
 pub(crate) const FRAME: u64 = 1_536;
 
@@ -268,7 +270,12 @@ impl Interior {
 
     /// A child comes back ahead of time: what it had in advance counts as its own again.
     #[inline]
-    fn comes_back(&mut self, share: &Share) {
+    fn comes_back(&mut self, share: &mut Share) {
+        if share.s.wrapping_sub(self.v) >> FAR > share.per_byte {
+            // time has gone half around while it slept
+            share.s = self.v;
+            return;
+        }
         let bytes = ahead(share, self.v).unsigned_abs();
         let counted = u32::try_from(self.gone_bytes).unwrap_or(u32::MAX).min(bytes);
         self.gone_bytes -= u64::from(counted);
@@ -458,7 +465,7 @@ mod tests {
         let comes_back = |mut interior: Interior, ahead: u64| {
             // the weight is counted when it wakes
             interior.active_weight += 4;
-            interior.comes_back(&share(4, 2, interior.v + 2 * ahead));
+            interior.comes_back(&mut share(4, 2, interior.v + 2 * ahead));
             let Interior { active_weight, gone_weight, gone_bytes, slot, .. } = interior;
             (active_weight, gone_weight, gone_bytes, slot)
         };
@@ -474,6 +481,21 @@ mod tests {
         assert_eq!(comes_back(two(), 300), (10, 1, 50, 0));
         // it has more in advance than is counted: time moves on by that
         assert_eq!(comes_back(two(), 400), (9, 0, 0, 50));
+    }
+
+    #[test]
+    fn who_slept_while_time_went_half_around_was_not_ahead() {
+        for v in TIMES {
+            let back = |ahead: u64| {
+                let mut interior = Interior { v, ..left(300) };
+                let mut share = share(4, 2, v.wrapping_add(ahead));
+                interior.comes_back(&mut share);
+                (share.s.wrapping_sub(v), interior.gone_bytes)
+            };
+            let most = (2 << FAR) + (1 << FAR) - 1;
+            assert_eq!([back(most), back(most + 1)], [(most, 0), (0, 300)]);
+            assert_eq!(back(1 << 63), (0, 300));
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What an edit leaves alone: who waited before it goes on waiting where it was, however often
 //! somebody edits. Nobody starves, nobody gains, and no ceiling gives its burst anew.
 
-mod open;
+mod asleep;
 mod turns;
 
 use weir_packet::{Headers, Label, Pool, Side};
@@ -518,6 +518,19 @@ fn one_that_moves_while_it_is_silent_has_no_more_than_its_part() {
 }
 
 /// One that an edit lets send again begins with the present, also if it has moved before that.
+#[test]
+fn a_ceiling_that_edits_above_it_make_needless_is_no_higher() {
+    let class = NodeSpec { ceil: mbit(50), ..NodeSpec::new(1, 0, false) };
+    let held = NodeSpec { ceil: mbit(1), ..leaf(2, 1, 1) };
+    let mut world = World::new(spec(mbit(100), vec![class, held, leaf(3, 0, 1)]), [2, 3]);
+    for round in 0..2_000 {
+        world.steps(10);
+        world.edit(|spec| spec.nodes[0].ceil = mbit([1, 50][round % 2]));
+    }
+    let mbits = 100.0 * world.share(2);
+    assert!(mbits < 1.1, "{mbits:.1} Mbit/s under a ceiling of 1");
+}
+
 #[test]
 fn what_a_ceiling_kept_back_is_not_made_up_for() {
     for moves in [false, true] {

@@ -35,6 +35,21 @@ fn a_guarantee_below_a_class_that_is_served_in_a_row_is_whole() {
 }
 
 #[test]
+fn a_guarantee_below_a_class_in_long_rows_is_whole() {
+    let parts = [200, 1_000].map(|siblings| {
+        let inner = NodeSpec { weight: u64::from(siblings), ..NodeSpec::new(1, 0, false) };
+        let promised = NodeSpec { rate: mbit(25), ..leaf(2, 1, 1) };
+        let mut nodes = vec![inner, promised, leaf(3, 1, 100)];
+        let row = |number| NodeSpec { priority: 0, ..leaf(number, 0, 1) };
+        nodes.extend((4..4 + siblings).map(row));
+        let mut world = World::new(spec(mbit(100), nodes), 2..4 + siblings);
+        world.steps(200_000);
+        world.share(2) / 0.25
+    });
+    assert!(parts.iter().all(|&part| part > 0.98), "{parts:.2?} of the guarantee");
+}
+
+#[test]
 fn a_guarantee_that_the_weight_keeps_gives_no_more_below_a_class_that_is_served_in_a_row() {
     for rate in [1, 5, 20, 24] {
         let share = 100.0 * part_below_a_class_in_a_row(rate);

@@ -3,8 +3,8 @@
 use weir_packet::Label;
 use weir_units::Instant;
 
-use super::{Edit, Parent, Tables};
-use crate::tree::ceiling::{Ceiling, Clock};
+use super::{Edit, Own, Parent, Tables};
+use crate::tree::ceiling::Clock;
 use crate::tree::clocks::is_valid;
 use crate::tree::node::{Flags, Kind};
 use crate::tree::queues::Kept;
@@ -54,8 +54,8 @@ impl Tree {
             (node.share.flags, node.share.s) = (node.share.flags.only_noted(), 0);
             edit.old.push(std::mem::take(&mut self.interiors[number as usize]));
         }
-        for (told, ceiling) in &mut edit.changed {
-            edit.has_freed |= self.write(now, told, ceiling.take());
+        for (told, own) in &mut edit.changed {
+            edit.has_freed |= self.write(now, told, own.take());
             if self.nodes[told.number as usize].share.flags.has(Flags::PARKED) {
                 edit.parked.push(told.number);
             }
@@ -280,7 +280,7 @@ impl Tree {
     }
 
     /// Returns whether it waited for a moment that will not come.
-    fn write(&mut self, now: Instant, told: &NodeSpec, ceiling: Option<Ceiling>) -> bool {
+    fn write(&mut self, now: Instant, told: &NodeSpec, own: Option<Own>) -> bool {
         let number = told.number;
         let node = &mut self.nodes[number as usize];
         let (old, clock) = &mut self.clocks.ceilings[number as usize];
@@ -295,7 +295,7 @@ impl Tree {
         }
         let free_at = clock.free_at();
         node.share.flags.clear(Flags::CEILING);
-        if let Some(new) = ceiling {
+        if let Some(Own { ceiling: new, .. }) = own.filter(|own| own.is_needed || had_ceiling) {
             if had_ceiling {
                 clock.goes_on(now, old, &new);
             } else {
