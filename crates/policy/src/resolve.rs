@@ -123,6 +123,7 @@ impl<'a> Build<'a> {
         let owner = Owner {
             name: format!("link \"{}\"", self.link.name),
             place: ByWay::same(self.link.place),
+            follows: ByWay::same(false),
             allocates: enforce == Enforce::Weir,
             at_best: self.link.finds.map(|finds| if finds { sums::FOUND } else { 1_000_000 }),
             bare: self.bare(root),

@@ -140,7 +140,8 @@ const HEADER: &str = "id,name,parent,addresses,down_rate,down_ceil,up_rate,up_ce
 #[test]
 fn bad_rows_are_named_and_skipped_and_the_others_load() {
     let text = format!(
-        "{LINK}[class.\"/s\"]\n[class.\"/s/north\"]\n[subscribers]\nfile = \"s.csv\"\nunder = \"/s\"\n"
+        "{LINK}[class.\"/s\"]\nrate = \"10mbit\"\n[class.\"/s/north\"]\n[subscribers]\nfile = \"s.csv\"\n\
+         under = \"/s\"\n"
     );
     let table = format!(
         "{HEADER}a,A,north,10.0.0.1,1mbit,2mbit,1mbit,2mbit\n\

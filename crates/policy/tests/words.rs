@@ -231,6 +231,18 @@ fn a_guarantee_that_is_not_always_whole_is_a_warning() {
             "guaranteed nothing, has traffic (take 900kbit off their rates)"
         )]
     );
+    // a class without a rate has what its children are promised, and one of them is promised nothing
+    let none = ["", "rate = { up = \"49.5mbit\" }"];
+    assert_eq!(
+        said(auto, none),
+        [concat!(
+            r#"weir.toml:7:8 warning: the classes below "/a" are promised 49.5mbit up and do "#,
+            r#"not always have all of it: "/a" says no rate, and is guaranteed what they are; "#,
+            r#"they have 49.005mbit while "/a/c", which is guaranteed nothing, has traffic "#,
+            r#"(give "/a" a rate of 50mbit or more)"#
+        )]
+    );
+    assert_eq!(said(auto, ["rate = \"50mbit\"", "rate = \"49.5mbit\""]), Vec::<String>::new());
 }
 
 #[test]

@@ -43,6 +43,8 @@ fn say(bits: u128) -> String {
 pub(super) struct Owner {
     pub(super) name: String,
     pub(super) place: ByWay<Place>,
+    /// Whether it says no rate, and so is guaranteed what its children are and no more.
+    pub(super) follows: ByWay<bool>,
     /// Whether it is the top of what weir's allocator holds to its rates.
     pub(super) allocates: bool,
     /// What of it there may be at the best, in millionths: less than all where the line is found.
@@ -86,6 +88,7 @@ impl Build<'_> {
         let owner = Owner {
             name: format!("\"{}\"", class.path),
             place,
+            follows: said.map(|said| said.is_none()),
             allocates,
             at_best: ByWay::same(1_000_000),
             bare: self.bare(id),
@@ -163,9 +166,10 @@ impl Build<'_> {
             // what is at fault is not what will be promised
             return;
         }
-        let parts = owner.at_best.zip(owner.bare);
+        let parts = owner.at_best.zip(owner.bare).zip(owner.follows);
         let all = owner.place.zip(whole.zip(promised).zip(parts));
-        for (direction, (place, ((whole, promised), (at_best, bare)))) in all.named() {
+        for (direction, (place, ((whole, promised), ((at_best, bare), follows)))) in all.named() {
+            let whole = if *follows { &rate(*promised) } else { whole };
             let best = whole.part(*at_best);
             let kept = if bare.is_some() { best.part(BESIDE_OTHERS) } else { best };
             let Some(over) = promised.checked_sub(u128::from(kept.bps())).filter(|over| *over > 0)
@@ -173,6 +177,9 @@ impl Build<'_> {
                 continue;
             };
             let mut why = Vec::new();
+            if *follows {
+                why.push(format!("{} says no rate, and is guaranteed what they are", owner.name));
+            }
             if best < *whole {
                 why.push(format!("margin = \"auto\" uses {best} of {whole} at most"));
             }
@@ -189,7 +196,12 @@ impl Build<'_> {
                 say(*promised),
                 why.join("; ")
             );
-            let help = format!("take {} off their rates", say(over));
+            let help = if *follows {
+                let whole = rate(promised.saturating_mul(1_000_000).div_ceil(BESIDE_OTHERS.into()));
+                format!("give {} a rate of {whole} or more", owner.name)
+            } else {
+                format!("take {} off their rates", say(over))
+            };
             self.problems.warning(*place, what, help);
             return;
         }
