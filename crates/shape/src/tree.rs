@@ -34,7 +34,7 @@ use weir_units::{Bytes, Instant, Pace, Rate, Span};
 
 use crate::Link;
 use clocks::{Clocks, is_valid};
-use interior::Interior;
+use interior::{FREED, Interior, WOKEN};
 use node::{Flags, Kind, NONE, Node};
 use order::Order;
 use pauses::Carried;
@@ -255,7 +255,7 @@ impl Tree {
         }
         self.waiting += 1;
         if was_silent {
-            self.wake(now, number);
+            self.wake::<WOKEN>(now, number);
         }
         if lost.is_some() || self.waiting > self.most {
             return self.lose(now, lost);
@@ -489,7 +489,7 @@ impl Tree {
             node.share.flags.clear(Flags::HELD);
             // an edit may have taken away everything that waited for this moment
             if self.has_something(entry.node) {
-                self.wake(now, entry.node);
+                self.wake::<FREED>(now, entry.node);
             }
         }
         while let Some(leaf) = self.queues.let_go(now) {
@@ -511,12 +511,12 @@ impl Tree {
 
     /// A node has something to send, and so have all above it.
     #[inline(never)]
-    fn wake(&mut self, now: Instant, number: u32) {
+    fn wake<const HOW: u8>(&mut self, now: Instant, number: u32) {
         let mut at = number;
         while at != LINK {
             let parent = self.nodes[at as usize].parent;
             let was_active = self.interiors[parent as usize].is_active();
-            if !self.wake_one(now, at) || was_active {
+            if !self.wake_one::<HOW>(now, at) || was_active {
                 return;
             }
             at = parent;
@@ -526,7 +526,7 @@ impl Tree {
     /// A node that has something to send becomes a child of its parent, unless its ceiling forbids
     /// it.
     #[inline]
-    fn wake_one(&mut self, now: Instant, number: u32) -> bool {
+    fn wake_one<const HOW: u8>(&mut self, now: Instant, number: u32) -> bool {
         let node = &mut self.nodes[number as usize];
         if node.is_held() {
             return false;
@@ -536,7 +536,7 @@ impl Tree {
         }
         if !node.share.flags.has(Flags::ACTIVE) {
             let parent = &mut self.interiors[node.parent as usize];
-            parent.wake(now, number, &mut self.nodes, &mut self.clocks.dues);
+            parent.joins::<HOW>(now, number, &mut self.nodes, &mut self.clocks.dues);
         }
         true
     }

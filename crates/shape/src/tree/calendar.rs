@@ -13,6 +13,9 @@ use super::node::{Flags, NONE, Node};
 const DAYS: u32 = 64;
 /// A full frame takes at least so many days.
 const DAYS_PER_FRAME: u64 = 16;
+/// Nobody starts so many days before another: that is twice as long as anyone may be ahead of time
+/// (`interior::FAR`). Who seems to was noted before time went half around.
+const STALE: u64 = 1 << 14;
 
 /// The calendar of one kind of children.
 #[derive(Clone, Debug)]
@@ -134,7 +137,8 @@ impl Calendar {
     /// Whether a child that is noted on the first day should start on a later one.
     #[inline]
     pub(crate) const fn is_late(&self, node: &Node) -> bool {
-        node.share.s.wrapping_sub(self.start).cast_signed() >= self.day.cast_signed()
+        // on that day or a little before it
+        self.days_ahead(node.share.s).wrapping_add(STALE) > STALE
     }
 
     /// Days from the first to that of `s`; a huge number for days before the first.
@@ -153,7 +157,10 @@ impl Calendar {
             return ahead.cast_unsigned().min(u64::from(DAYS) - 1);
         }
         let back = ahead.unsigned_abs();
-        if back <= u64::from(self.used.leading_zeros()) {
+        if back > STALE {
+            // all that are noted have slept for so long: they are put right on their days
+            self.start = s & !(self.day - 1);
+        } else if back <= u64::from(self.used.leading_zeros()) {
             self.used <<= back;
             self.start = s & !(self.day - 1);
             self.turn_to(u64::from(self.place).wrapping_sub(back));

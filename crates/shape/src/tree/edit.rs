@@ -66,12 +66,13 @@ struct Parent {
     steps: Option<Steps>,
 }
 
-/// A ceiling that is below the line.
+/// A ceiling.
 #[derive(Clone, Copy, Debug)]
 struct Own {
     ceiling: Ceiling,
-    /// Whether those above allow more. If not, a node that has a clock keeps it nevertheless: begun
-    /// anew whenever an edit raises those above, it would let through a burst of theirs each time.
+    /// Whether the line and those above allow more. If not, a node that has a clock keeps it all the
+    /// same: begun anew whenever an edit raises those above, it would let through a burst of theirs
+    /// each time.
     is_needed: bool,
 }
 
@@ -306,7 +307,7 @@ fn by_number(spec: &Spec) -> BTreeMap<u32, &NodeSpec> {
     spec.nodes.iter().map(|n| (n.number, n)).collect()
 }
 
-/// The nodes whose ceiling is below the line, and whether each needs it: not where the next one
+/// The nodes that have a ceiling, and whether each needs it: not where the line or the next one
 /// above allows no more in the long run, and no more at once.
 fn ceilings(spec: &Spec) -> BTreeMap<u32, Option<bool>> {
     let line = (spec.rate, Bytes::ZERO);
@@ -315,10 +316,9 @@ fn ceilings(spec: &Spec) -> BTreeMap<u32, Option<bool>> {
     for node in &spec.nodes {
         let above = nearest.get(&node.parent).copied().unwrap_or(line);
         let burst = node.burst.unwrap_or(ceiling::usual_burst(node.ceil));
-        let is_below_line = node.ceil < spec.rate;
-        let is_needed = is_below_line && (node.ceil < above.0 || burst < above.1);
+        let is_needed = node.ceil < spec.rate && (node.ceil < above.0 || burst < above.1);
         nearest.insert(node.number, if is_needed { (node.ceil, burst) } else { above });
-        own.insert(node.number, is_below_line.then_some(is_needed));
+        own.insert(node.number, (node.ceil < Rate::MAX).then_some(is_needed));
     }
     own
 }
@@ -479,10 +479,12 @@ mod tests {
             node(8, 3, 8, 8_000),
             // the line's
             node(9, 2, 100, 1_000),
+            NodeSpec::new(10, 2, true),
         ];
         let own = ceilings(&Spec { nodes, ..spec() });
         let with = |which| own.iter().filter(move |&(_, own)| *own == which).map(|(n, _)| *n);
         assert_eq!(with(Some(true)).collect::<Vec<_>>(), [2, 4, 5, 6, 7, 8]);
-        assert_eq!(with(Some(false)).collect::<Vec<_>>(), [3]);
+        assert_eq!(with(Some(false)).collect::<Vec<_>>(), [1, 3, 9]);
+        assert_eq!(with(None).collect::<Vec<_>>(), [10]);
     }
 }

@@ -32,6 +32,7 @@ mod choose;
 mod steps;
 
 pub(super) use carry::scaled;
+pub(super) use choose::within;
 
 use weir_units::Instant;
 
@@ -70,6 +71,12 @@ pub(crate) struct Interior {
     gone_bytes: u64,
 }
 
+/// Why a child is one of those that have something to send: frames came; or it had some, and its
+/// ceiling or that of a node below it lets it again; or it had some, and another parent.
+pub(crate) const WOKEN: u8 = 0;
+pub(crate) const FREED: u8 = 1;
+pub(crate) const MOVED: u8 = 2;
+
 /// Tells bytes from children.
 const ALONE: u32 = 1 << 31;
 
@@ -101,16 +108,10 @@ impl Interior {
         (self.count & ALONE != 0).then_some(self.slot)
     }
 
-    /// A child has something to send.
-    #[inline]
-    pub(crate) fn wake(&mut self, now: Instant, number: u32, nodes: &mut [Node], dues: &mut [Due]) {
-        self.joins::<false>(now, number, nodes, dues);
-    }
-
     /// A child is one of those that have something to send: with the present if it lacks anything,
     /// or, where it has moved, with what it lacked elsewhere.
     #[inline]
-    fn joins<const HAS_MOVED: bool>(
+    pub(crate) fn joins<const HOW: u8>(
         &mut self,
         now: Instant,
         number: u32,
@@ -119,6 +120,8 @@ impl Interior {
     ) {
         if self.count > 0 {
             self.has_company(now, nodes, dues);
+        } else if let Some(owed) = &mut self.owed {
+            owed.has_nobody();
         }
         let node = &mut nodes[number as usize];
         let share = &mut node.share;
@@ -126,7 +129,7 @@ impl Interior {
         self.active_weight += share.weight;
         self.per_byte = 0;
         if before(share.s, self.v) {
-            if HAS_MOVED { self.lacks(share) } else { share.s = self.v }
+            if HOW == MOVED { self.lacks(share) } else { share.s = self.v }
         } else if self.count > 0 {
             self.comes_back(share);
         }
@@ -134,7 +137,7 @@ impl Interior {
         if share.flags.has(Flags::CLOCKS)
             && let Some(owed) = &mut self.owed
         {
-            owed.joins(now, number, node, &mut dues[number as usize], HAS_MOVED);
+            owed.joins::<HOW>(now, number, node, &mut dues[number as usize]);
         }
         if self.count == 0 {
             if let Some(owed) = &mut self.owed {

@@ -17,6 +17,7 @@ mod due;
 use weir_units::{Instant, Rate};
 
 use super::heap::{Entry, Heap, before};
+use super::interior::{FREED, MOVED, WOKEN, within};
 use super::node::{Flags, Node};
 use super::pauses::{Carried, Pauses};
 pub(crate) use due::Due;
@@ -33,7 +34,7 @@ const LATE: u64 = 2;
 /// How far virtual time may run on while children are due.
 const FARTHEST: u64 = 1 << 60;
 /// Bytes that clocks may take for one that goes by weight, while a child has no guarantee.
-const BY_CLOCK: u64 = 99;
+const BY_CLOCK: i64 = 99;
 
 /// The children of one node that have such a clock, and its time.
 #[derive(Debug)]
@@ -44,8 +45,9 @@ pub(crate) struct Owed {
     due: Heap,
     /// How far the node's time is behind real time.
     pub(super) behind: u64,
-    /// Bytes of guarantees for which nothing went by weight yet.
-    pub(super) by_clock: u64,
+    /// Bytes of guarantees for which nothing went by weight yet; below zero what went by weight in
+    /// advance.
+    pub(super) by_clock: i64,
     /// The largest frame that any child has sent: while it is on the line, others come late.
     pub(super) largest: u64,
     /// The node's virtual time when a child was last chosen by weight, and whether others have gone
@@ -54,6 +56,8 @@ pub(crate) struct Owed {
     runs_on: bool,
     /// The pauses in which others of the tree are served.
     pub(super) pauses: Pauses,
+    /// When the frame of the first that is due should be gone.
+    first: Option<u64>,
     /// Children without a guarantee that have something to send.
     others: u32,
 }
@@ -80,6 +84,7 @@ impl Owed {
             chosen_at: 0,
             runs_on: false,
             pauses: Pauses::default(),
+            first: None,
             others: 0,
         }
     }
@@ -98,14 +103,47 @@ impl Owed {
     }
 
     /// A child has something to send.
-    pub(crate) fn wake(&mut self, now: Instant, number: u32, node: &mut Node, due: &mut Due) {
+    #[inline]
+    pub(super) fn joins<const HOW: u8>(
+        &mut self,
+        now: Instant,
+        number: u32,
+        node: &mut Node,
+        due: &mut Due,
+    ) {
+        if HOW == MOVED {
+            self.is_joined(now, due);
+        }
         if !node.share.flags.has(Flags::OWED) {
             self.others += 1;
             return;
         }
-        // no earlier than its siblings may be late: they would all go before it
-        due.begins(self.time(now).wrapping_sub(self.pauses.longest()));
+        match HOW {
+            WOKEN => due.begins(self.begin(now, due)),
+            // it may be as late as before
+            FREED => due.begins(self.time(now).wrapping_sub(self.pauses.longest())),
+            _ => {}
+        }
         self.comes(number, node, due);
+    }
+
+    /// When the clock of a child that wakes begins: now; or where its siblings are late, so that it
+    /// goes with the first of them, neither behind all that they may be late nor before them.
+    fn begin(&self, now: Instant, due: &Due) -> u64 {
+        let time = self.time(now);
+        let earliest = time.wrapping_sub(self.pauses.longest());
+        self.first.map_or(time, |end| within(end.wrapping_sub(due.time_for(FRAME)), earliest, time))
+    }
+
+    /// This child alone has something to send.
+    pub(super) fn has_only(&mut self, now: Instant, node: &Node, due: &Due) {
+        let is_due = node.share.flags.has(Flags::OWED) && !before(self.time(now), due.at);
+        self.first = is_due.then(|| due.end());
+    }
+
+    /// Nobody has anything to send.
+    pub(super) const fn has_nobody(&mut self) {
+        self.first = None;
     }
 
     /// A child that has something to send waits for its clock.
@@ -157,7 +195,11 @@ impl Owed {
         self.by_clock = if self.others == 0 {
             0
         } else {
-            (self.by_clock + bytes - by_weight).saturating_sub(BY_CLOCK * by_weight)
+            let by_clock = (bytes - by_weight).cast_signed();
+            let by_weight = BY_CLOCK * by_weight.cast_signed();
+            // what is more than a full frame of the largest has its hundred times as much too
+            let least = BY_CLOCK * (FRAME.cast_signed() - self.largest.cast_signed());
+            (self.by_clock + by_clock - by_weight).max(least)
         };
     }
 
@@ -235,12 +277,14 @@ impl Owed {
                 self.coming.push(Entry { key: due.at, node: first.node });
             } else if due.end() == first.key {
                 self.waits_for(due, time);
-                let is_enough = self.others > 0 && self.by_clock >= BY_CLOCK * FRAME;
+                self.first = Some(first.key);
+                let is_enough = self.others > 0 && self.by_clock >= BY_CLOCK * FRAME.cast_signed();
                 return (!is_enough).then_some(first.node);
             } else {
                 self.due.put_back(due.end());
             }
         }
+        self.first = None;
         None
     }
 
@@ -347,7 +391,7 @@ mod tests {
             };
             for (number, at) in (0..).zip(0..rates.len()) {
                 let (node, due) = (&mut world.nodes[at], &mut world.dues[at]);
-                world.owed.wake(world.now, number, node, due);
+                world.owed.joins::<WOKEN>(world.now, number, node, due);
             }
             world
         }
@@ -385,7 +429,8 @@ mod tests {
         world.after(6_000);
         assert_eq!(world.due(), Some(0));
         world.nodes[1].share.flags.set(Flags::ACTIVE);
-        world.owed.wake(world.now, 1, &mut world.nodes[1], &mut world.dues[1]);
+        let (node, due) = (&mut world.nodes[1], &mut world.dues[1]);
+        world.owed.joins::<WOKEN>(world.now, 1, node, due);
         assert_eq!(world.dues[1].at, world.owed.time(world.now));
         assert_eq!(world.due(), Some(1));
     }
@@ -415,7 +460,8 @@ mod tests {
         world.owed.waits(world.now, &mut world.nodes, &world.dues);
         assert_eq!(world.owed.behind, 998 * FRAME * BYTE);
         world.nodes[1].share.flags.set(Flags::ACTIVE);
-        world.owed.wake(world.now, 1, &mut world.nodes[1], &mut world.dues[1]);
+        let (node, due) = (&mut world.nodes[1], &mut world.dues[1]);
+        world.owed.joins::<WOKEN>(world.now, 1, node, due);
         assert_eq!(world.dues[1].at, world.dues[0].at + 2 * FRAME * BYTE);
         assert_eq!(world.due(), Some(0));
         assert_eq!(world.owed.behind, 998 * FRAME * BYTE);

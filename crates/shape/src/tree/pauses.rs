@@ -27,7 +27,9 @@ pub(crate) struct Carried {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pauses {
     /// What the line had carried when the node was served last.
-    last: Option<u64>,
+    last: u64,
+    /// Whether it has had something to send since.
+    waits: bool,
     /// The longest pause, in bytes that the line carried.
     longest: u64,
     /// How long the line takes for a byte.
@@ -50,17 +52,18 @@ impl Carried {
 impl Pauses {
     /// The node has something to send again: it was not waiting for others.
     pub(crate) const fn ends(&mut self) {
-        self.last = None;
+        self.waits = false;
     }
 
     /// The node was served: a frame of `bytes` is the last that the line has carried.
     pub(crate) fn sent(&mut self, bytes: u64, line: &Carried) {
-        if let Some(last) = self.last {
-            let pause = line.bytes.wrapping_sub(last).saturating_sub(bytes).min(MOST);
-            let forgotten = (line.bytes >> FORGOTTEN).wrapping_sub(last >> FORGOTTEN);
-            self.longest = pause.max(self.longest.saturating_sub(forgotten));
+        let forgotten = (line.bytes >> FORGOTTEN).wrapping_sub(self.last >> FORGOTTEN);
+        self.longest = self.longest.saturating_sub(forgotten);
+        if self.waits {
+            let pause = line.bytes.wrapping_sub(self.last).saturating_sub(bytes);
+            self.longest = self.longest.max(pause.min(MOST));
         }
-        self.last = Some(line.bytes);
+        (self.last, self.waits) = (line.bytes, true);
         self.per_byte = line.per_byte;
     }
 
@@ -114,6 +117,10 @@ mod tests {
         after(&mut pauses, &mut line, 0);
         pauses.ends();
         assert_eq!(after(&mut pauses, &mut line, 50_000), 0);
+        // but what was before is forgotten in the meantime
+        assert_eq!(after(&mut pauses, &mut line, 9_000), 9_000);
+        pauses.ends();
+        assert_eq!(after(&mut pauses, &mut line, 1_024_000 - 1_000), 8_000);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use weir_units::Instant;
 use super::{Edit, Own, Parent, Tables};
 use crate::tree::ceiling::Clock;
 use crate::tree::clocks::is_valid;
+use crate::tree::interior::WOKEN;
 use crate::tree::node::{Flags, Kind};
 use crate::tree::queues::Kept;
 use crate::tree::spec::NodeSpec;
@@ -261,7 +262,7 @@ impl Tree {
         let node = &mut self.nodes[number as usize];
         let parent = &mut self.interiors[node.parent as usize];
         if !has_moved || !parent.is_active() {
-            return self.wake(now, number);
+            return self.wake::<WOKEN>(now, number);
         }
         let must_wait =
             node.is_held() || node.has_ceiling() && self.clocks.holds(now, number, node);

@@ -34,7 +34,7 @@ impl World {
     }
 
     fn wake(&mut self, number: u32) {
-        self.interior.wake(self.now, number, &mut self.nodes, &mut []);
+        self.interior.joins::<WOKEN>(self.now, number, &mut self.nodes, &mut []);
     }
 
     /// Sends a frame of whoever is next, and tells who that was.
@@ -271,7 +271,7 @@ fn with_clocks() -> (World, Vec<Due>) {
 #[test]
 fn who_is_served_for_its_guarantee_and_is_then_alone_is_no_longer_due() {
     let (mut world, mut dues) = with_clocks();
-    (0..2).for_each(|n| world.interior.wake(world.now, n, &mut world.nodes, &mut dues));
+    (0..2).for_each(|n| world.interior.joins::<WOKEN>(world.now, n, &mut world.nodes, &mut dues));
     let others = |world: &World| world.interior.owed.as_ref().map(|owed| owed.others());
     assert_eq!(others(&world), Some(1));
     let mut send = |world: &mut World, stays: [bool; 2]| {
@@ -289,6 +289,38 @@ fn who_is_served_for_its_guarantee_and_is_then_alone_is_no_longer_due() {
     assert_eq!(send(&mut world, [true, false]), (0, true));
     assert_eq!(world.interior.alone(), Some(0));
     assert!(!world.nodes[0].share.flags.has(Flags::IS_DUE));
+}
+
+#[test]
+fn a_node_that_had_nothing_to_send_was_not_waiting_for_others() {
+    for sleeps in [false, true] {
+        let (mut world, mut dues) = with_clocks();
+        let mut line = Carried::default();
+        line.has_rate(Rate::from_bps(10_000_000));
+        (0..2)
+            .for_each(|n| world.interior.joins::<WOKEN>(world.now, n, &mut world.nodes, &mut dues));
+        let mut send = |world: &mut World, dues: &mut [Due], stays: bool, others: u64| {
+            let next = world.interior.next(world.now, &mut world.nodes, dues);
+            let number = next.expect("has frames");
+            let (node, due) = (&mut world.nodes[number as usize], &mut dues[number as usize]);
+            line.carries(1_000);
+            world.interior.clocks_go_on(world.now, node, due, (1_000, &line));
+            world.interior.sent(number, node, 1_000, stays);
+            // and then others of the line
+            line.carries(others);
+            number
+        };
+        let first = send(&mut world, &mut dues, !sleeps, 50_000);
+        send(&mut world, &mut dues, !sleeps, 90_000);
+        if sleeps {
+            // one wakes
+            world.interior.joins::<WOKEN>(world.now, first, &mut world.nodes, &mut dues);
+        }
+        let pauses = |world: &World| world.interior.owed.as_ref().map(|owed| owed.pauses.longest());
+        let before = pauses(&world);
+        send(&mut world, &mut dues, true, 0);
+        assert_eq!(before < pauses(&world), !sleeps, "{before:?}");
+    }
 }
 
 /// Who should finish first is known to a fifth of a frame of the one with the most weight.

@@ -5,7 +5,7 @@
 use weir_units::Instant;
 
 use super::choose::{earlier, later};
-use super::{FRAME, Interior, ahead};
+use super::{FRAME, Interior, MOVED, WOKEN, ahead};
 use crate::tree::node::{Flags, NONE, Node, Share};
 use crate::tree::owed::{Due, Owed, PARTS};
 
@@ -90,7 +90,7 @@ impl Interior {
         nodes: &mut [Node],
         dues: &mut [Due],
     ) {
-        self.joins::<true>(now, number, nodes, dues);
+        self.joins::<MOVED>(now, number, nodes, dues);
     }
 
     /// A child that has moved is behind, but by no more than that: time may have gone on while it
@@ -150,7 +150,11 @@ impl Interior {
             self.is_joined(alone, &mut nodes[alone as usize]);
         }
         match (&mut self.owed, alone) {
-            (Some(owed), Some(alone)) => owed.is_joined(now, &mut dues[alone as usize]),
+            (Some(owed), Some(alone)) => {
+                let (node, due) = (&nodes[alone as usize], &mut dues[alone as usize]);
+                owed.is_joined(now, due);
+                owed.has_only(now, node, due);
+            }
             (Some(owed), None) => owed.waits(now, nodes, dues),
             (None, _) => {}
         }
@@ -241,36 +245,31 @@ impl Owed {
         self.pauses = before.pauses;
     }
 
-    /// A child has something to send; where it has moved its clock is as late as it was elsewhere.
-    #[inline]
-    pub(super) fn joins(
-        &mut self,
-        now: Instant,
-        number: u32,
-        node: &mut Node,
-        due: &mut Due,
-        has_moved: bool,
-    ) {
-        if has_moved {
-            self.is_joined(now, due);
-        }
-        self.adopts(now, number, node, due, has_moved);
-    }
-
     /// A child that has something to send has its clock here, if it has one.
     #[inline]
     fn adopts(&mut self, now: Instant, number: u32, node: &mut Node, due: &mut Due, had: bool) {
-        if !had || !node.share.flags.has(Flags::OWED) {
-            return self.wake(now, number, node, due);
+        if had && node.share.flags.has(Flags::OWED) {
+            // what it lacks is not forgotten, as it would be if it woke
+            self.comes(number, node, due);
+        } else {
+            self.joins::<WOKEN>(now, number, node, due);
         }
-        // what it lacks is not forgotten, as it would be if it woke
-        self.comes(number, node, due);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_child_lacks_more_than_a_frame_is_the_others() {
+        for (lacks, left, others) in [(1_000, 1_000, 0), (1_536, 1_536, 0), (2_000, 1_536, 464)] {
+            let mut interior = Interior { v: 1_000_000, ..Interior::default() };
+            let mut share = Share { s: 1_000_000 - lacks * 3, per_byte: 3, ..Share::default() };
+            interior.lacks_no_more(&mut share);
+            assert_eq!((1_000_000 - share.s, interior.slot), (left * 3, others));
+        }
+    }
 
     #[test]
     fn as_many_bytes_take_another_time_and_never_half_a_circle() {

@@ -146,7 +146,7 @@ pub(super) const fn later(a: u64, b: u64) -> u64 {
 
 /// `v`, but not before `least` nor behind `most`.
 #[inline]
-pub(super) const fn within(v: u64, least: u64, most: u64) -> u64 {
+pub(in crate::tree) const fn within(v: u64, least: u64, most: u64) -> u64 {
     if before(v, least) {
         least
     } else if before(most, v) {
