@@ -70,9 +70,9 @@ struct Parent {
 #[derive(Clone, Copy, Debug)]
 struct Own {
     ceiling: Ceiling,
-    /// Whether the line and those above allow more. If not, a node that has a clock keeps it all the
-    /// same: begun anew whenever an edit raises those above, it would let through a burst of theirs
-    /// each time.
+    /// Whether the line and those above allow more. If not, a node that has a clock keeps it all
+    /// the same: begun anew whenever an edit raises those above, it would let through a burst of
+    /// theirs each time.
     is_needed: bool,
 }
 
