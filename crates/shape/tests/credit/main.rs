@@ -83,12 +83,17 @@ impl World {
     }
 
     fn edit(&mut self, change: impl FnOnce(&mut Spec)) {
+        self.edit_slowly(1, change);
+    }
+
+    /// So many frames leave between two steps.
+    fn edit_slowly(&mut self, frames: usize, change: impl FnOnce(&mut Spec)) {
         let mut new = self.spec.clone();
         change(&mut new);
         let mut edit = Edit::between(&self.spec, &new);
         self.tree.apply(self.now, &mut edit, |_| 1, |_, _, _| {});
         while !self.tree.goes_on(self.now, &mut edit) {
-            self.steps(1);
+            self.steps(frames);
         }
         self.spec = new;
     }

@@ -196,3 +196,40 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Edits in steps, one after the other, with some frames between the steps.
+    #[test]
+    fn edits_in_steps_starve_nobody(
+        weights in prop::collection::vec(prop::collection::vec(0..3_usize, 80..81), 2..5),
+        priorities in prop::collection::vec(0..4_u8, 80..81),
+        phase in 0..200_usize,
+        frames in (0..12_usize, 0..200_usize),
+    ) {
+        let weight = |at: usize| [1, 20, 1_000][at];
+        let told = weights[0].iter().zip(&priorities).zip(1..);
+        let nodes = told.map(|((at, priority), number)| NodeSpec {
+            priority: *priority,
+            ..leaf(number, 0, weight(*at))
+        });
+        let mut world = World::new(spec(mbit(10), nodes.collect()), 1..=80);
+        world.steps(500 + phase);
+        for next in &weights[1..] {
+            world.edit_slowly(frames.0, |spec| {
+                spec.nodes.iter_mut().zip(next).for_each(|(node, at)| node.weight = weight(*at));
+            });
+            world.steps(frames.1);
+        }
+        world.order.clear();
+        world.steps(5_000);
+        let all: u64 = world.spec.nodes.iter().map(|node| node.weight).sum();
+        for node in world.spec.nodes.iter().filter(|node| node.weight > 1) {
+            let turn = usize::try_from(all / node.weight).expect("small");
+            let most = 3 * turn + 2 * world.spec.nodes.len();
+            let silence = longest_silence(&world, node.number);
+            prop_assert!(silence <= most, "{}: {silence} frames, a turn is {turn}", node.number);
+        }
+    }
+}

@@ -70,20 +70,13 @@ impl Interior {
         }
         let calendar = &mut self.kinds[best?.2];
         let number = calendar.first()?;
-        let node = &mut nodes[number as usize];
-        calendar.take_first(node);
-        if calendar.is_closing {
-            self.lacks_no_more(&mut node.share);
-        }
+        calendar.take_first(&mut nodes[number as usize]);
         Some(number)
     }
 
     /// When the first of all may start, and when the first should have finished.
     #[inline]
     pub(super) fn bounds(&mut self, nodes: &mut [Node]) -> Option<(u64, u64)> {
-        if self.is_closing() {
-            self.puts_right(nodes);
-        }
         let mut bounds: Option<(u64, u64)> = None;
         for calendar in &mut self.kinds {
             let Some((s, f)) = starts(calendar, nodes) else { continue };

@@ -10,9 +10,6 @@ use crate::tree::calendar::Calendar;
 use crate::tree::node::{Flags, Node, Share};
 use crate::tree::owed::{Due, Owed};
 
-/// How many of each calendar of before an edit are put right before a frame is chosen.
-const AT_A_FRAME: usize = 2;
-
 impl Interior {
     /// Makes room for the calendars of the order before. Comes back as many calendars as there are
     /// in this one, for [`Interior::closes`].
@@ -96,30 +93,6 @@ impl Interior {
         self.adopts(now, number, node, told, due);
     }
 
-    /// Whoever comes first in a calendar of before an edit, and is of another kind since or starts
-    /// later, is noted where it belongs.
-    #[cold]
-    pub(super) fn puts_right(&mut self, nodes: &mut [Node]) {
-        for at in 0..self.kinds.len() {
-            for _ in 0..AT_A_FRAME {
-                if !self.kinds[at].is_closing {
-                    break;
-                }
-                let Some(number) = self.kinds[at].first() else { break };
-                let node = &mut nodes[number as usize];
-                let is_right = node.share.group == self.kinds[at].kind;
-                if node.share.flags.has(Flags::ACTIVE) && is_right {
-                    break;
-                }
-                self.kinds[at].take_first(node);
-                if node.share.flags.has(Flags::ACTIVE) {
-                    self.lacks_no_more(&mut node.share);
-                    self.calendar(node.share.group).note(number, node);
-                }
-            }
-        }
-    }
-
     /// Notes as many anew as `budget` says. Whether all are; what was taken from `memory` is there
     /// again then.
     pub(crate) fn reviews(
@@ -139,7 +112,6 @@ impl Interior {
                 self.kinds[at].take_first(node);
                 *budget -= 1;
                 if node.share.flags.has(Flags::ACTIVE) && alone != Some(number) {
-                    self.lacks_no_more(&mut node.share);
                     self.calendar(node.share.group).note(number, node);
                 }
             }
