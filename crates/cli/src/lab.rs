@@ -17,6 +17,8 @@ use weir_lab::scenario::{self, Scenario, Size};
 use weir_lab::{Expected, Outcome, library, outcome, run as runs, write, write_group};
 use weir_policy::Source;
 
+use weir_proving::{Middle, driver};
+
 use crate::out::{Out, problem, say};
 use crate::problems;
 use weir_daemon::files;
@@ -115,9 +117,6 @@ struct Named {
 }
 
 fn run_all(args: &Run) -> ExitCode {
-    if args.driver == Driver::Live {
-        return problem("the live driver is not there yet: --driver virtual");
-    }
     let size = if args.full { Size::Full } else { Size::Usual };
     let found = match find(&args.what, size) {
         Ok(found) => found,
@@ -170,7 +169,7 @@ fn run_all(args: &Run) -> ExitCode {
 fn run_one(args: &Run, named: &Named) -> Result<Outcome, String> {
     let scenario = &named.scenario;
     let all: Vec<usize> = (0..scenario.profiles.len()).collect();
-    let profiles =
+    let mut profiles =
         match &args.profile {
             None => all,
             Some(name) => {
@@ -192,10 +191,68 @@ fn run_one(args: &Run, named: &Named) -> Result<Outcome, String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = args.threads.map_or(threads, |threads| threads as usize);
     let count = u32::try_from(seeds.clone().count()).unwrap_or(u32::MAX);
-    let runs = runs::all(scenario, &profiles, seeds, threads, &progress(&named.name))?;
+    let progress = progress(&named.name);
+    let (driver, runs) = match args.driver {
+        Driver::Virtual => {
+            let runs = runs::all(scenario, &profiles, seeds, threads, &progress)?;
+            (weir_lab::Driver::Virtual, runs)
+        }
+        Driver::Live => {
+            let played = play(named, &mut profiles, seeds, threads, &progress)?;
+            (weir_lab::Driver::Live, played)
+        }
+    };
     let about = (scenario, &named.expected);
-    let outcome = outcome::outcome(&named.name, about, &profiles, &runs, count)?;
+    let outcome = outcome::outcome((&named.name, driver), about, &profiles, &runs, count)?;
     Ok(Outcome { is_full: args.full && scenario.has_full, ..outcome })
+}
+
+/// The runs in real time of those profiles that can be played, which are left; and what is to be
+/// known of them.
+fn play(
+    named: &Named,
+    profiles: &mut Vec<usize>,
+    seeds: std::ops::RangeInclusive<u32>,
+    threads: usize,
+    progress: &runs::Progress<'_>,
+) -> Result<Vec<Vec<runs::Run>>, String> {
+    let Named { name, scenario, .. } = named;
+    let mut left_out: Vec<(String, Vec<&str>)> = Vec::new();
+    profiles.retain(|&at| {
+        let profile = &scenario.profiles[at];
+        let why = driver::cannot(scenario, profile).join("; ");
+        if why.is_empty() {
+            return true;
+        }
+        match left_out.iter_mut().find(|(other, _)| *other == why) {
+            Some((_, profiles)) => profiles.push(&profile.name),
+            None => left_out.push((why, vec![&profile.name])),
+        }
+        false
+    });
+    if profiles.is_empty() {
+        let why: Vec<String> = left_out.into_iter().map(|(why, _)| why).collect();
+        return Err(format!("it cannot be played live: {}", why.join("; ")));
+    }
+    for (why, profiles) in left_out {
+        say(&format!("{name}: left out: {}: {why}", profiles.join(", ")));
+    }
+    let play = driver::Play { through: Middle::Packet, threads, verbose: false };
+    let count = seeds.clone().count();
+    let takes = driver::takes(scenario, profiles, count, &play);
+    let runs = profiles.len() * count;
+    say(&format!("{name}: real time, {runs} runs, {} s", takes.ns() / 1_000_000_000));
+    let outcome = driver::all(scenario, profiles, seeds, &play, progress)?;
+    outcome.void.iter().for_each(|void| say(&format!("void: {void}")));
+    let late = runs::ms(outcome.late);
+    say(&format!("{name}: lateness of the machine, 99 of 100: {late:.2} ms in the worst run"));
+    match outcome.runs.iter().position(Vec::is_empty) {
+        None => Ok(outcome.runs),
+        Some(at) => {
+            let name = &scenario.profiles[profiles[at]].name;
+            Err(format!("every run of \"{name}\" is void: the machine is too busy"))
+        }
+    }
 }
 
 /// Runs an experiment that the binary carries, prints what came out and writes its report.
@@ -207,7 +264,8 @@ pub(crate) fn rehearse(name: &str, folder: &Path, out: &mut Out) -> Result<(), S
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let seeds = scenario.seeds;
         let runs = runs::all(scenario, &profiles, 1..=seeds, threads, &progress(name))?;
-        let outcome = outcome::outcome(name, (scenario, expected), &profiles, &runs, seeds)?;
+        let by = (&**name, weir_lab::Driver::Virtual);
+        let outcome = outcome::outcome(by, (scenario, expected), &profiles, &runs, seeds)?;
         show::outcome(out, &outcome, expected);
         report::into(folder, (name, &[]), &[outcome], std::slice::from_ref(named))?;
     }

@@ -86,6 +86,10 @@ pub struct TcpInfo {
     pub options: u8,
     /// Segments that were sent again.
     pub retransmitted: u32,
+    /// Segments with data that were sent, again or not.
+    pub sent: u32,
+    /// Segments with data that came.
+    pub received: u32,
     /// The window that the other side shows, in bytes.
     pub window: u32,
 }
@@ -162,12 +166,20 @@ impl TcpSocket {
     /// # Errors
     /// When the address is not this host's, or taken.
     pub fn listen(self, at: SocketAddrV4) -> io::Result<TcpListener> {
-        let (address, bytes) = address(at);
-        // SAFETY: the address lives as long as the call and is as long as is said.
-        done(unsafe { libc::bind(self.0.as_raw_fd(), (&raw const address).cast(), bytes) })?;
+        self.bind(at)?;
         // SAFETY: the descriptor is open.
         done(unsafe { libc::listen(self.0.as_raw_fd(), 16) })?;
         Ok(TcpListener::from(self.0))
+    }
+
+    /// Leaves from there.
+    ///
+    /// # Errors
+    /// When the address is not this host's, or taken.
+    pub fn bind(&self, at: SocketAddrV4) -> io::Result<()> {
+        let (address, bytes) = address(at);
+        // SAFETY: the address lives as long as the call and is as long as is said.
+        done(unsafe { libc::bind(self.0.as_raw_fd(), (&raw const address).cast(), bytes) })
     }
 
     /// Connects to there.
@@ -206,7 +218,13 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
     if (bytes as usize) < info.len() {
         return Err(io::ErrorKind::Unsupported.into());
     }
-    Ok(TcpInfo { options: info[5], retransmitted: word(100), window: word(228) })
+    Ok(TcpInfo {
+        options: info[5],
+        retransmitted: word(100),
+        sent: word(156),
+        received: word(152),
+        window: word(228),
+    })
 }
 
 fn address(of: SocketAddrV4) -> (libc::sockaddr_in, libc::socklen_t) {
@@ -251,6 +269,12 @@ mod tests {
         let stream = TcpSocket::new(false).unwrap().connect(at).unwrap();
         let info = tcp_info(&stream).unwrap();
         assert!(info.window > 0 && info.retransmitted == 0, "{info:?}");
+        let (mut far, _) = listener.accept().unwrap();
+        std::io::Write::write_all(&mut far, b"word").unwrap();
+        let mut word = [0; 4];
+        std::io::Read::read_exact(&mut &stream, &mut word).unwrap();
+        let [near, far] = [tcp_info(&stream).unwrap(), tcp_info(&far).unwrap()];
+        assert_eq!([(near.sent, near.received), (far.sent, far.received)], [(0, 1), (1, 0)]);
         assert!(tcp_info(File::open("/dev/null").unwrap()).is_err());
     }
 

@@ -12,7 +12,7 @@ use crate::{Bound, Claim, Drawing, Expected, Figures, Kind, Printed};
 /// # Errors
 /// A claim's bound cannot be read; in words.
 pub fn outcome(
-    name: &str,
+    (name, driver): (&str, Driver),
     (scenario, expected): (&Scenario, &Expected),
     profiles: &[usize],
     runs: &[Vec<Run>],
@@ -21,7 +21,7 @@ pub fn outcome(
     // a run of one profile is about that one; a run of several is about ours
     let names: Vec<&str> = profiles.iter().map(|&p| scenario.profiles[p].name.as_str()).collect();
     let main = if names.len() == 1 || !names.contains(&"weir") { names[0] } else { "weir" };
-    let mut outcome = Outcome::new(name, Driver::Virtual, seeds, main);
+    let mut outcome = Outcome::new(name, driver, seeds, main);
     for (profile, runs) in names.iter().zip(runs) {
         let mut all = Figures::default();
         for (key, figure) in figures(scenario, runs) {

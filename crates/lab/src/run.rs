@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use weir_engine::Config;
-use weir_sim::flow::{EndReport, Report};
+use weir_sim::flow::EndReport;
 use weir_sim::link::LinkCounts;
 use weir_sim::{FlowSpec, NodeId, Random, Source, World};
 use weir_units::{ByWay, Instant, Span};
@@ -17,6 +17,10 @@ use crate::histories;
 use crate::result::Series;
 use crate::scenario::{Flow, NodeKind, Profile, Scenario};
 use crate::sharing;
+
+mod live;
+
+pub use live::{Live, Played};
 
 /// What one run has shown.
 #[derive(Clone, Debug, Default)]
@@ -170,23 +174,38 @@ pub struct Built {
 /// # Errors
 /// The policy is more than an engine takes; in words.
 pub fn build(scenario: &Scenario, profile: &Profile, seed: u64) -> Result<Built, String> {
+    let mut built = wired(scenario, profile, seed, |world, number, kind| match kind {
+        NodeKind::Host(address) => {
+            let usual = IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 + number));
+            Ok(world.host(address.unwrap_or(usual)))
+        }
+        NodeKind::Switch => Ok(world.switch()),
+        NodeKind::Box => match &profile.plan {
+            None => Ok(world.switch()),
+            Some(plan) => {
+                let config = Config { seed: u128::from(seed), ..Config::default() };
+                world.engine(plan, config).map_err(|e| format!("{}: {e:?}", profile.name))
+            }
+        },
+    })?;
+    let specs = specs(scenario, profile, seed, &built.nodes);
+    for flow in specs {
+        built.flows.push(flow.iter().map(|spec| built.world.flow(spec)).collect());
+    }
+    Ok(built)
+}
+
+/// The wires of a scenario between such nodes; the first has number 1.
+fn wired(
+    scenario: &Scenario,
+    profile: &Profile,
+    seed: u64,
+    mut make: impl FnMut(&mut World, u32, NodeKind) -> Result<NodeId, String>,
+) -> Result<Built, String> {
     let mut world = World::new(seed);
     let mut nodes = Vec::new();
     for (node, number) in scenario.nodes.iter().zip(1u32..) {
-        nodes.push(match node.kind {
-            NodeKind::Host(address) => {
-                let usual = IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 + number));
-                world.host(address.unwrap_or(usual))
-            }
-            NodeKind::Switch => world.switch(),
-            NodeKind::Box => match &profile.plan {
-                None => world.switch(),
-                Some(plan) => {
-                    let config = Config { seed: u128::from(seed), ..Config::default() };
-                    world.engine(plan, config).map_err(|e| format!("{}: {e:?}", profile.name))?
-                }
-            },
-        });
+        nodes.push(make(&mut world, number, node.kind)?);
     }
     let mut links = Vec::new();
     for (at, wire) in scenario.links.iter().enumerate() {
@@ -194,23 +213,32 @@ pub fn build(scenario: &Scenario, profile: &Profile, seed: u64) -> Result<Built,
         let (a, b) = wire.between;
         links.push(world.connect(nodes[a], nodes[b], &there, &back));
     }
+    Ok(Built { world, nodes, links, flows: Vec::new() })
+}
+
+/// What is said, by flow of the scenario.
+fn specs(
+    scenario: &Scenario,
+    profile: &Profile,
+    seed: u64,
+    nodes: &[NodeId],
+) -> Vec<Vec<FlowSpec>> {
     // the luck of when each flow begins
     let mut random = Random::new(seed, u64::MAX);
     // and of how far away it is: where nobody says so, all else is as it was
     let mut ways = Random::new(seed, u64::MAX - 1);
-    let mut flows = Vec::new();
-    for (at, flow) in scenario.flows.iter().enumerate() {
+    let all = scenario.flows.iter().enumerate().map(|(at, flow)| {
         // the luck of the others is the same with it and without
         let stays_away = profile.without.contains(&at);
         let each = (0..flow.count).map(|n| {
             let late = Span::from_ns(random.below(flow.spread.ns().max(1)));
             let away = Span::from_ns(ways.below(flow.away.ns().max(1)));
-            let spec = FlowSpec { away, ..spec(scenario, flow, &nodes, n, late) };
-            (!stays_away).then(|| world.flow(&spec))
+            let spec = FlowSpec { away, ..spec(scenario, flow, nodes, n, late) };
+            (!stays_away).then_some(spec)
         });
-        flows.push(each.flatten().collect());
-    }
-    Ok(Built { world, nodes, links, flows })
+        each.flatten().collect()
+    });
+    all.collect()
 }
 
 fn spec(scenario: &Scenario, flow: &Flow, nodes: &[NodeId], n: u32, late: Span) -> FlowSpec {
@@ -290,10 +318,9 @@ impl Built {
     }
 
     fn seen(&self, scenario: &Scenario, profile: &Profile, Counts { links, boxes }: Counts) -> Run {
-        let flows =
-            self.flows.iter().zip(&scenario.flows).map(|(ids, flow)| {
-                ids.iter().map(|&id| seen(self.world.report(id), flow)).collect()
-            });
+        let flows = self.flows.iter().zip(&scenario.flows).map(|(ids, flow)| {
+            ids.iter().map(|&id| seen(self.world.report(id).ends.clone(), flow)).collect()
+        });
         let box_ns =
             self.totals().flat_map(|total| total.named().map(|(_, way)| way.delay.max_ns)).max();
         let box_ns = box_ns.unwrap_or(0);
@@ -317,8 +344,7 @@ impl Built {
     }
 }
 
-fn seen(report: &Report, flow: &Flow) -> Seen {
-    let [a, b] = report.ends.clone();
+fn seen([a, b]: [EndReport; 2], flow: &Flow) -> Seen {
     let answers = a.delays.kept.clone();
     let (receiver, sender) = if a.delivered > b.delivered { (a, b) } else { (b, a) };
     let headers = match flow.source.is_tcp() {

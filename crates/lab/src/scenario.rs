@@ -22,7 +22,7 @@ use weir_units::{Instant, Span};
 use crate::histories::{self, Histories};
 use crate::sharing;
 
-pub use crate::sharing::{Enforce, Scale, Sharing};
+pub use crate::sharing::{Enforce, Field, Passage, Scale, Sender, Sharing};
 pub use claims::{Bound, Claim};
 pub use flows::Flow;
 pub use links::{Wire, Words};

@@ -12,8 +12,14 @@ fn result(name: &str, threads: usize) -> String {
     let profiles: Vec<usize> = (0..scenario.profiles.len()).collect();
     let runs = run::all(&scenario, &profiles, 1..=2, threads, &|_, _| {}).expect("runs");
     write(
-        &outcome::outcome(name, (&scenario, &expected), &profiles, &runs, 2)
-            .expect("can be judged"),
+        &outcome::outcome(
+            (name, weir_lab::Driver::Virtual),
+            (&scenario, &expected),
+            &profiles,
+            &runs,
+            2,
+        )
+        .expect("can be judged"),
     )
 }
 

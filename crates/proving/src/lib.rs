@@ -3,6 +3,7 @@
 
 mod accuracy;
 mod clock;
+pub mod driver;
 mod edits;
 mod evening;
 mod failure;

@@ -2,7 +2,7 @@
 //! weir. Whatever is asked of weir here goes through its own commands, as an operator would.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use serde::de::DeserializeOwned;
@@ -11,7 +11,7 @@ use weir_units::Span;
 
 use super::clock;
 use super::family;
-use super::world::World;
+use super::world::{Place, World};
 
 /// What joins the two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,9 +73,10 @@ pub(crate) enum Signal {
     Continue,
 }
 
-/// The middle at work in a world's box.
+/// The middle at work in a box.
 pub(crate) struct Joined<'a> {
-    world: &'a World,
+    box_: &'a Place,
+    folder: &'a Path,
     pub(crate) middle: Middle,
     how: Start,
     daemon: Option<Child>,
@@ -128,7 +129,18 @@ impl<'a> Joined<'a> {
         policy: &str,
         how: Start,
     ) -> Result<Self, String> {
-        let joined = Joined { world, middle, how, daemon: None };
+        Joined::at(&world.box_, &world.folder, middle, policy, how)
+    }
+
+    /// The same for a box that stands somewhere, with its files in a folder.
+    pub(crate) fn at(
+        box_: &'a Place,
+        folder: &'a Path,
+        middle: Middle,
+        policy: &str,
+        how: Start,
+    ) -> Result<Self, String> {
+        let joined = Joined { box_, folder, middle, how, daemon: None };
         joined.write(policy)?;
         Ok(joined)
     }
@@ -136,11 +148,11 @@ impl<'a> Joined<'a> {
     /// Starts what is not running, under the policy as it was last.
     pub(crate) fn run(&mut self) -> Result<(), String> {
         let Some(io) = self.middle.io() else {
-            return self.world.box_.bridge("br0", &["eth1", "eth2"]);
+            return self.box_.bridge("br0", &["eth1", "eth2"]);
         };
-        let mut command = self.world.box_.command(&self.how.weir.display().to_string());
+        let mut command = self.box_.command(&self.how.weir.display().to_string());
         command.args(self.run_arguments(io));
-        let failed = |e| format!("{}: {e}", self.world.folder.display());
+        let failed = |e| format!("{}: {e}", self.folder.display());
         let said = fs::File::options().create(true).append(true).open(self.file("said"));
         let said = said.map_err(failed)?;
         let again = said.try_clone().map_err(failed)?;
@@ -188,10 +200,10 @@ impl<'a> Joined<'a> {
     /// what it said; none if it had not ended in time (and was killed).
     pub(crate) fn second(&self, within: Span) -> Result<Option<(Option<i32>, String)>, String> {
         let Some(io) = self.middle.io() else { return Ok(None) };
-        let socket = self.world.folder.join("second.sock");
-        let mut command = self.world.box_.command(&self.how.weir.display().to_string());
+        let socket = self.folder.join("second.sock");
+        let mut command = self.box_.command(&self.how.weir.display().to_string());
         command.args(["run", "--io", io, "--config"]).arg(self.policy());
-        command.arg("--socket").arg(socket).arg("--state").arg(self.world.folder.join("second"));
+        command.arg("--socket").arg(socket).arg("--state").arg(self.folder.join("second"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|e| format!("cannot start weir: {e}"))?;
         let end = clock::now() + within;
@@ -242,7 +254,12 @@ impl<'a> Joined<'a> {
         if self.middle == Middle::Bridge {
             return Ok(None);
         }
-        self.told_of("tree").map(|tree| Some(books(tree)))
+        self.tree().map(|tree| Some(books(tree)))
+    }
+
+    /// What the classes of weir have had.
+    pub(crate) fn tree(&self) -> Result<Tree, String> {
+        self.told_of("tree")
     }
 
     /// Frames that weir's ports could not take or send, so that no book has them; none of a bridge.
@@ -302,9 +319,9 @@ impl<'a> Joined<'a> {
     pub(crate) fn signal(&mut self, signal: Signal) -> Result<(), String> {
         let Some(child) = &mut self.daemon else {
             return match signal {
-                Signal::Kill => self.world.box_.ip("link del br0"),
-                Signal::Stop => self.world.box_.ip("link set br0 down"),
-                Signal::Continue => self.world.box_.ip("link set br0 up"),
+                Signal::Kill => self.box_.ip("link del br0"),
+                Signal::Stop => self.box_.ip("link set br0 down"),
+                Signal::Continue => self.box_.ip("link set br0 up"),
             };
         };
         let number = match signal {
@@ -340,7 +357,7 @@ impl<'a> Joined<'a> {
     /// After the interfaces were made anew. weir finds them by itself; a bridge must be told.
     pub(crate) fn plugged_again(&self) -> Result<(), String> {
         match self.middle {
-            Middle::Bridge => self.world.box_.ip("link set eth1 master br0"),
+            Middle::Bridge => self.box_.ip("link set eth1 master br0"),
             _ => Ok(()),
         }
     }
@@ -372,7 +389,7 @@ impl<'a> Joined<'a> {
 
     fn try_weir(&self, words: &[&str]) -> Result<(ExitStatus, String, String), String> {
         // inside, because some commands look at interfaces too
-        let mut command = self.world.box_.command(&self.how.weir.display().to_string());
+        let mut command = self.box_.command(&self.how.weir.display().to_string());
         let output = command.args(words).stdin(Stdio::null()).output();
         let output = output.map_err(|e| format!("cannot start weir: {e}"))?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
@@ -393,7 +410,7 @@ impl<'a> Joined<'a> {
 
     /// A file of this link's.
     fn file(&self, ending: &str) -> PathBuf {
-        self.world.folder.join(format!("{}.{ending}", self.how.name))
+        self.folder.join(format!("{}.{ending}", self.how.name))
     }
 }
 
@@ -408,7 +425,7 @@ impl Start {
 impl Drop for Joined<'_> {
     fn drop(&mut self) {
         let Some(child) = &self.daemon else {
-            let _ = self.world.box_.ip("link del br0");
+            let _ = self.box_.ip("link del br0");
             return;
         };
         // asked first, so that it can put things back

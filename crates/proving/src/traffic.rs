@@ -15,7 +15,7 @@ pub(crate) use crowd::Crowd;
 pub(crate) use delays::Delays;
 pub(crate) use flood::{Flood, Flow, Seen};
 pub(crate) use ping::{Echoes, Ping};
-pub(crate) use tally::Tally;
+pub(crate) use tally::{STAMP, Tally, stamp, stamped};
 
 use std::net::{SocketAddrV4, UdpSocket};
 use std::sync::Arc;
@@ -27,10 +27,10 @@ use super::clock;
 use super::world::Place;
 
 /// How long a receiver that should stop goes on without hearing anything.
-const SILENCE: Span = Span::from_ms(500);
+pub(crate) const SILENCE: Span = Span::from_ms(500);
 
 /// How often a thread that waits for a packet looks whether it should stop.
-const LOOK: Span = Span::from_ms(100);
+pub(crate) const LOOK: Span = Span::from_ms(100);
 
 /// A word to threads that they should come to an end.
 #[derive(Clone, Default)]
@@ -72,6 +72,6 @@ impl End {
 }
 
 /// What a thread brought back, if it did not panic.
-fn joined<T>(thread: std::thread::JoinHandle<T>) -> Result<T, String> {
+pub(crate) fn joined<T>(thread: std::thread::JoinHandle<T>) -> Result<T, String> {
     thread.join().map_err(|_| "a thread of the traffic panicked".to_owned())
 }

@@ -80,12 +80,11 @@ pub(crate) struct Carried {
 impl World {
     pub(crate) fn make(sketch: Sketch, shell: Shell) -> Result<World, String> {
         remove_stale(&shell)?;
-        let name = |what: &str| format!("{PREFIX}{}-{what}", std::process::id());
-        let mut names = vec![name("lan"), name("box"), name("wan")];
+        let mut names = ["lan", "box", "wan"].map(run_name).to_vec();
         if sketch.line.is_some() {
-            names.push(name("line"));
+            names.push(run_name("line"));
         }
-        let folder = std::env::temp_dir().join(name("files"));
+        let folder = std::env::temp_dir().join(run_name("files"));
         // not one that is there already: in a folder for all it may be a trap
         std::fs::create_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         let janitor = Janitor::hire(&folder, &names)?;
@@ -114,7 +113,7 @@ impl World {
 
     /// The same with so many queues each way at both ends.
     pub(crate) fn plug_lan_with(&self, queues: u16) -> Result<(), String> {
-        self.cable_with(("lan0", &self.lan), ("eth1", &self.box_), queues)?;
+        cable(&self.shell, ("lan0", &self.lan), ("eth1", &self.box_), queues)?;
         self.host("lan0", &self.lan, (0..self.sketch.hosts).map(lan_host))
     }
 
@@ -125,22 +124,7 @@ impl World {
 
     /// A cable between two places, both its ends up.
     pub(crate) fn cable(&self, a: (&str, &Place), b: (&str, &Place)) -> Result<(), String> {
-        self.cable_with(a, b, 1)
-    }
-
-    fn cable_with(
-        &self,
-        (a, at_a): (&str, &Place),
-        (b, at_b): (&str, &Place),
-        queues: u16,
-    ) -> Result<(), String> {
-        let (from, to) = (&at_a.name, &at_b.name);
-        let many = format!("numtxqueues {queues} numrxqueues {queues}");
-        self.shell.run(&format!(
-            "ip link add {a} netns {from} {many} type veth peer name {b} netns {to} {many}"
-        ))?;
-        at_a.ip(&format!("link set {a} up"))?;
-        at_b.ip(&format!("link set {b} up"))
+        cable(&self.shell, a, b, 1)
     }
 
     /// Addresses, and frames as they are on a wire: without `tx off` a host hands out checksums
@@ -158,7 +142,7 @@ impl World {
         at.run(&format!("ethtool -K {port} tx off"))?;
         let lines: String =
             addresses.map(|address| format!("addr add {address}/16 dev {port}\n")).collect();
-        self.shell.feed(&format!("ip -n {} -batch -", at.name), &lines)
+        at.batch(&lines)
     }
 
     fn plug_line(&self, place: &Place) -> Result<(), String> {
@@ -204,8 +188,29 @@ impl World {
     }
 }
 
+/// What a namespace or a file of this run is called.
+pub(crate) fn run_name(what: &str) -> String {
+    format!("{PREFIX}{}-{what}", std::process::id())
+}
+
+/// A cable between two places, both its ends up, with so many queues each way.
+pub(crate) fn cable(
+    shell: &Shell,
+    (a, at_a): (&str, &Place),
+    (b, at_b): (&str, &Place),
+    queues: u16,
+) -> Result<(), String> {
+    let (from, to) = (&at_a.name, &at_b.name);
+    let many = format!("numtxqueues {queues} numrxqueues {queues}");
+    shell.run(&format!(
+        "ip link add {a} netns {from} {many} type veth peer name {b} netns {to} {many}"
+    ))?;
+    at_a.ip(&format!("link set {a} up"))?;
+    at_b.ip(&format!("link set {b} up"))
+}
+
 impl Place {
-    fn make(name: &str, shell: &Shell) -> Result<Place, String> {
+    pub(crate) fn make(name: &str, shell: &Shell) -> Result<Place, String> {
         shell.run(&format!("ip netns add {name}"))?;
         let namespace = Namespace::open(name).map_err(|e| format!("{name}: {e}"))?;
         let place =
@@ -245,6 +250,11 @@ impl Place {
     /// `ip` inside.
     pub(crate) fn ip(&self, arguments: &str) -> Result<(), String> {
         self.shell.run(&format!("ip -n {} {arguments}", self.name))
+    }
+
+    /// Lines of `ip` inside.
+    pub(crate) fn batch(&self, lines: &str) -> Result<(), String> {
+        self.shell.feed(&format!("ip -n {} -batch -", self.name), lines)
     }
 
     /// A program inside, to its end.
@@ -326,10 +336,10 @@ pub(crate) fn lan_host(number: u16) -> Ipv4Addr {
 /// A shell that waits for the end of its standard input, ends what still runs in the namespaces and
 /// removes them: when this is dropped, and when this process ends in whatever way. The terminal's
 /// Ctrl-C reaches it too, and it does not listen.
-struct Janitor(Child);
+pub(crate) struct Janitor(Child);
 
 impl Janitor {
-    fn hire(folder: &Path, names: &[String]) -> Result<Janitor, String> {
+    pub(crate) fn hire(folder: &Path, names: &[String]) -> Result<Janitor, String> {
         const SCRIPT: &str = "trap '' INT TERM HUP; cat >/dev/null; folder=\"$1\"; shift; \
             for n in \"$@\"; do [ -e /run/netns/$n ] || continue; \
             for p in $(ip netns pids $n); do kill -9 $p; done; ip netns del $n; done; \
@@ -349,7 +359,7 @@ impl Drop for Janitor {
 }
 
 /// Removes namespaces of runs that are gone, should their janitor have been killed too.
-fn remove_stale(shell: &Shell) -> Result<(), String> {
+pub(crate) fn remove_stale(shell: &Shell) -> Result<(), String> {
     for line in shell.ask("ip netns list")?.lines() {
         let name = line.split_whitespace().next().unwrap_or_default();
         if is_stale(name, |pid| Path::new(&format!("/proc/{pid}")).exists()) {

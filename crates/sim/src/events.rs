@@ -31,6 +31,11 @@ impl Events {
         self.heap.push(Reverse((at.ns(), self.count, event)));
     }
 
+    /// When the next event is.
+    pub(crate) fn next_at(&self) -> Option<Instant> {
+        self.heap.peek().map(|Reverse((at, ..))| Instant::from_ns(*at))
+    }
+
     /// The next event that is not after `until`.
     pub(crate) fn pop(&mut self, until: Instant) -> Option<(Instant, Event)> {
         let Reverse((at, ..)) = self.heap.peek()?;

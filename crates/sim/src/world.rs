@@ -3,6 +3,7 @@
 //! bytes; runs that do not know each other may go side by side on as many threads as there are.
 
 mod boxed;
+mod outside;
 mod switch;
 
 use std::collections::HashMap;
@@ -59,6 +60,8 @@ pub struct World {
     /// When each flow is to be woken at the latest that is queued.
     armed: Vec<Instant>,
     tap: Option<Tap>,
+    /// Frames for nodes that somebody else plays.
+    left: Vec<(Place, Instant, Frame)>,
     count: u64,
     /// Some link makes wrong bits, so hosts look at sums.
     checks: bool,
@@ -74,6 +77,7 @@ enum Kind {
     Host(Host),
     Switch(Switch),
     Box(Box<Boxed>),
+    Outside,
 }
 
 /// A host: one port, an address, and the flows that end here.
@@ -128,6 +132,7 @@ impl World {
             detours: Vec::new(),
             armed: Vec::new(),
             tap: None,
+            left: Vec::new(),
             count: 0,
             checks: false,
         }
@@ -200,7 +205,7 @@ impl World {
         let id = self.flows.len();
         let [from, to] = [spec.from, spec.to].map(|node| match &self.nodes[node].kind {
             Kind::Host(host) => (host.mac, host.address),
-            Kind::Switch(_) | Kind::Box(_) => panic!("node {node} is no host"),
+            _ => panic!("node {node} is no host"),
         });
         let addresses = [spec.from_address.unwrap_or(from.1), spec.to_address.unwrap_or(to.1)];
         let flow = Flow::new(spec, id, [from.0, to.0], addresses, self.seed);
@@ -314,6 +319,7 @@ impl World {
             }
             Kind::Switch(_) => self.switch_frame(to, frame),
             Kind::Box(_) => self.box_frame(to, frame),
+            Kind::Outside => self.leaves(to, frame),
         }
     }
 
@@ -407,7 +413,7 @@ impl World {
     pub fn engine_of(&self, node: NodeId) -> Option<&Engine> {
         match &self.nodes[node].kind {
             Kind::Box(boxed) => Some(&boxed.engine),
-            Kind::Host(_) | Kind::Switch(_) => None,
+            _ => None,
         }
     }
 
@@ -416,7 +422,7 @@ impl World {
     pub fn margin_of(&self, node: NodeId, towards: Side) -> Option<&Margin> {
         match &self.nodes[node].kind {
             Kind::Box(boxed) => boxed.margins[towards as usize].as_ref(),
-            Kind::Host(_) | Kind::Switch(_) => None,
+            _ => None,
         }
     }
 
@@ -425,7 +431,7 @@ impl World {
     pub fn engine_of_mut(&mut self, node: NodeId) -> Option<&mut Engine> {
         match &mut self.nodes[node].kind {
             Kind::Box(boxed) => Some(&mut boxed.engine),
-            Kind::Host(_) | Kind::Switch(_) => None,
+            _ => None,
         }
     }
 
@@ -434,7 +440,7 @@ impl World {
     pub fn refused(&self, node: NodeId) -> (u64, u64) {
         match &self.nodes[node].kind {
             Kind::Host(host) => (host.unclaimed, host.wrong),
-            Kind::Switch(_) | Kind::Box(_) => (0, 0),
+            _ => (0, 0),
         }
     }
 }

@@ -274,3 +274,27 @@ fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
     assert!(show(bytes).to_string().contains("10.0.0.1"), "{}", show(bytes));
     assert!(first.iter().all(|(_, bytes)| Headers::parse(bytes).fault.is_none()));
 }
+
+#[test]
+fn what_is_outside_is_played_by_somebody_else() {
+    let mut world = World::new(1);
+    let (a, b) = (world.outside(), world.outside());
+    let switch = world.switch();
+    world.connect(a, switch, &line("80kbit", Queue::frames(2)), &wire(0));
+    world.connect(switch, b, &wire(7), &wire(0));
+    world.run_until(at(5));
+    let frame = |n: u8| {
+        let mut frame = vec![n; 1_014];
+        (frame[0], frame[6]) = (2, 4);
+        frame
+    };
+    // three at once into a queue of two
+    (0..3).for_each(|n| world.put(a, 0, &frame(n)));
+    assert_eq!(world.next_at(), Some(at(105)));
+    let mut came = Vec::new();
+    world.run_until(at(1_000));
+    world.take_left(|node, port, at, bytes| came.push((node, port, at, bytes[20])));
+    assert_eq!(came, [(b, 0, at(122), 0), (b, 0, at(222), 1)]);
+    assert_eq!(world.next_at(), None);
+    world.take_left(|_, _, _, _| panic!("nothing came"));
+}

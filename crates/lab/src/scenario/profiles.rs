@@ -18,6 +18,8 @@ pub struct Profile {
     pub about: String,
     /// What each box does; without one, a box is a wire.
     pub plan: Option<Plan>,
+    /// The same as it is written.
+    pub policy: Option<String>,
     /// What it does with packets where only allocators are.
     pub law: Option<Enforce>,
     /// The link and the pace of its law or engine, where these are not those of all.
@@ -83,7 +85,7 @@ pub(super) fn read(
     table.finish(&WORDS, problems);
     let system_about = filled.as_ref().and_then(|filled| filled.about);
     let own = inline.or(file);
-    let plan = match (inline, file) {
+    let policy = match (inline, file) {
         _ if filled.is_some() && own.is_some() => {
             let help = "keep \"policy\", or \"system\" and \"put\", which fill in that of all";
             let place = own.map_or(entry.place, |own| own.key);
@@ -113,16 +115,9 @@ pub(super) fn read(
         (None, None) => filled.and_then(|filled| plan(name, filled.entry, &filled.text, problems)),
     };
     let about = sentence.or(system_about).unwrap_or_default().to_owned();
-    Some(Profile {
-        name: name.to_owned(),
-        about,
-        plan,
-        law,
-        scale,
-        leaves,
-        links: changes,
-        without,
-    })
+    let (plan, policy) = policy.unzip();
+    let (name, links) = (name.to_owned(), changes);
+    Some(Profile { name, about, plan, policy, law, scale, leaves, links, without })
 }
 
 fn change(
@@ -144,8 +139,13 @@ fn change(
     Some((at, words))
 }
 
-/// The plan of a policy; its problems are those of the scenario.
-fn plan(name: &str, entry: Entry<'_>, text: &str, problems: &mut Problems) -> Option<Plan> {
+/// The plan of a policy, and its text; its problems are those of the scenario.
+fn plan(
+    name: &str,
+    entry: Entry<'_>,
+    text: &str,
+    problems: &mut Problems,
+) -> Option<(Plan, String)> {
     let source = Source::new(name, text.to_owned());
     let reading = weir_policy::read(source, &mut |_| Err("no table here".to_owned())).ok()?;
     // where the policy stands in the scenario as it is, its problems have places there
@@ -162,7 +162,7 @@ fn plan(name: &str, entry: Entry<'_>, text: &str, problems: &mut Problems) -> Op
             problems.error(at, what, problem.help.clone());
         }
     }
-    reading.plans.into_iter().next()
+    Some((reading.plans.into_iter().next()?, text.to_owned()))
 }
 
 /// A name among profiles.

@@ -1,6 +1,8 @@
 //! The engine as a gate: the tree as a policy with `enforce`, real frames from one host for each
 //! leaf, and what leaves the box and when.
 
+use std::net::Ipv4Addr;
+
 use weir_engine::{Config, Engine, LINK, Planner};
 use weir_packet::{Build, Burst, Pool, Side};
 use weir_policy::Source;
@@ -64,7 +66,8 @@ impl Boxed {
             nodes.iter().skip(1).filter(|node| node.parent == 0).map(|n| n.floor.bps()).sum();
         // a policy promises no more than is surely there, but the line may carry less than was told
         let told = if promised > link.bps() { promised / 95 * 100 } else { link.bps() };
-        let text = policy(nodes, word, Rate::from_bps(told));
+        let host = |at| Ipv4Addr::from_bits(FIRST + at);
+        let text = policy(nodes, word, Rate::from_bps(told), ["a", "b"], host);
         let reading = weir_policy::read(Source::new("tree", text), &mut |_| Err(String::new()));
         let plan =
             reading.ok().filter(|reading| !reading.is_at_fault())?.plans.into_iter().next()?;
@@ -78,7 +81,7 @@ impl Boxed {
         }
         let to = "192.0.2.1:53".parse().ok()?;
         let frame = |(at, node): (u32, &Node)| {
-            let from = (std::net::Ipv4Addr::from_bits(FIRST + at), 7).into();
+            let from = (host(at), 7).into();
             let len = LENGTHS.1 as usize + ETHERNET - HEADERS;
             if node.is_leaf { Build::udp(from, to).payload_len(len).to_vec() } else { Vec::new() }
         };
@@ -163,8 +166,14 @@ fn paths(nodes: &[Node]) -> Vec<String> {
     paths
 }
 
-/// The policy of such a tree.
-fn policy(nodes: &[Node], word: Word, told: Rate) -> String {
+/// The policy of such a tree between two ports; each leaf is a host's.
+pub(super) fn policy(
+    nodes: &[Node],
+    word: Word,
+    told: Rate,
+    [lan, wan]: [&str; 2],
+    host: impl Fn(u32) -> Ipv4Addr,
+) -> String {
     let rate = |rate: Rate| format!("\"{}bit\"", rate.bps());
     let told = rate(told);
     let enforce = match word {
@@ -172,9 +181,8 @@ fn policy(nodes: &[Node], word: Word, told: Rate) -> String {
         Word::Hsdba => "enforce = \"hsdba\"\n",
         Word::Queue => "",
     };
-    let mut text = format!(
-        "[link.l]\nlan = \"a\"\nwan = \"b\"\ncounts = \"ip\"\ndown = {told}\nup = {told}\n{enforce}"
-    );
+    let mut text = format!("[link.l]\nlan = \"{lan}\"\nwan = \"{wan}\"\ncounts = \"ip\"\n");
+    text += &format!("down = {told}\nup = {told}\n{enforce}");
     let paths = paths(nodes);
     for ((at, node), path) in (0_u32..).zip(nodes).zip(&paths).skip(1) {
         text += &format!("[class.\"{path}\"]\nweight = {}\n", node.weight);
@@ -185,8 +193,7 @@ fn policy(nodes: &[Node], word: Word, told: Rate) -> String {
             text += &format!("ceil = {}\n", rate(node.peak));
         }
         if node.is_leaf {
-            let host = std::net::Ipv4Addr::from_bits(FIRST + at);
-            text += &format!("match = \"lan {host}\"\n");
+            text += &format!("match = \"lan {}\"\n", host(at));
         }
     }
     text

@@ -13,11 +13,19 @@ const FEW: usize = 32;
 const POINTS: u64 = 20;
 
 pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Shown {
+    let seen = seen(sharing, enforce, seed, settled(sharing));
+    seen.map_or_else(Shown::default, |seen| shown(sharing, seen))
+}
+
+/// Of a stretch, what comes before does not count, in ns.
+pub(super) fn settled(sharing: &Sharing) -> u64 {
+    (sharing.unit.ns().max(1) / 5 * 2).min(SETTLED * sharing.slower)
+}
+
+/// What was seen, against the exact answer.
+pub(super) fn shown(sharing: &Sharing, mut seen: Seen) -> Shown {
     let Sharing { nodes, loads, .. } = sharing;
-    let unit = sharing.unit.ns().max(1);
-    // of a stretch, what comes before does not count
-    let settled = (unit / 5 * 2).min(SETTLED * sharing.slower);
-    let Some(mut seen) = seen(sharing, enforce, seed, settled) else { return Shown::default() };
+    let (unit, settled) = (sharing.unit.ns().max(1), settled(sharing));
     let seconds = whole(unit - settled) / 1e9;
     let (mut sum, mut count, mut most, mut used, mut right) = (0.0, 0.0, 0.0_f64, 0.0, 0.0);
     let (mut total, mut small) = (0.0_f64, f64::MAX);
@@ -108,51 +116,75 @@ pub(super) fn seen(sharing: &Sharing, enforce: Enforce, seed: u64, settled: u64)
     let Sharing { nodes, loads, bytes, .. } = sharing;
     let mut gate = Gate::new(nodes, enforce, seed)?;
     let is_engine = matches!(enforce, Enforce::Engine(_));
-    let unit = sharing.unit.ns().max(1);
-    let count = usize::try_from(sharing.run.ns().div_ceil(unit)).unwrap_or(1);
-    let mut stretches = vec![vec![[0.0_f64; 2]; loads.len()]; count];
-    let few = if loads.len() <= FEW { loads.len() } else { 0 };
-    let part = (unit / POINTS).max(1);
-    let parts = usize::try_from(sharing.run.ns().div_ceil(part)).unwrap_or(1);
-    let mut over = vec![vec![0.0; parts]; few];
-    let mut pass = |load: usize, at: u64, bits: f64| {
-        let at = usize::try_from(at / part).unwrap_or(usize::MAX);
-        if let Some(sum) = over.get_mut(load).and_then(|over| over.get_mut(at)) {
-            *sum += bits;
-        }
-    };
+    let mut account = Account::new(sharing, settled);
     let mut senders = vec![0; nodes.len()];
     for (at, load) in loads.iter().enumerate() {
         senders[load.node as usize] = at;
     }
-    // where in the run a moment is, if it counts
-    let place = |at: u64| (at % unit >= settled).then(|| usize::try_from(at / unit).unwrap_or(0));
     let line = bits(nodes[0].peak) / 1e9;
-    let (mut queue, mut last, mut waits) = (0.0_f64, 0, Vec::new());
+    let (mut queue, mut last) = (0.0_f64, 0);
     send(loads, *bytes, seed, |now, at, len| {
         let packet = f64::from(len) * 8.0;
         let passes = gate.packet(now, loads[at].node, len) && !is_engine;
         queue = (queue - whole(now - last) * line).max(0.0);
         last = now;
+        account.sent(at, now, packet);
         if passes {
             queue += packet;
-            pass(at, now, packet);
-        }
-        if let Some(seen) = place(now).and_then(|stretch| stretches.get_mut(stretch)) {
-            seen[at][0] += packet;
-            if passes {
-                seen[at][1] += packet;
-                waits.push(queue / line / 1e3);
-            }
+            account.passes(at, now, packet, queue / line / 1e3);
         }
         for sent in gate.sent() {
-            let (load, bits) = (senders[sent.node as usize], f64::from(sent.bytes) * 8.0);
-            pass(load, sent.left, bits);
-            if let Some(seen) = place(sent.left).and_then(|stretch| stretches.get_mut(stretch)) {
-                seen[load][1] += bits;
-                waits.push(whole(sent.left - sent.came) / 1e3);
-            }
+            let wait = whole(sent.left - sent.came) / 1e3;
+            let bits = f64::from(sent.bytes) * 8.0;
+            account.passes(senders[sent.node as usize], sent.left, bits, wait);
         }
     });
-    Some(Seen { stretches, over, waits })
+    Some(account.seen)
+}
+
+/// Counts what is sent and what passes, as it happens.
+pub(super) struct Account {
+    unit: u64,
+    settled: u64,
+    /// A stretch has so many of these.
+    part: u64,
+    pub(super) seen: Seen,
+}
+
+impl Account {
+    pub(super) fn new(sharing: &Sharing, settled: u64) -> Account {
+        let (unit, loads) = (sharing.unit.ns().max(1), sharing.loads.len());
+        let part = (unit / POINTS).max(1);
+        let fits = |span: u64| usize::try_from(sharing.run.ns().div_ceil(span)).unwrap_or(1);
+        let few = if loads <= FEW { loads } else { 0 };
+        let stretches = vec![vec![[0.0_f64; 2]; loads]; fits(unit)];
+        let seen = Seen { stretches, over: vec![vec![0.0; fits(part)]; few], waits: Vec::new() };
+        Account { unit, settled, part, seen }
+    }
+
+    /// Bits of a load are sent.
+    pub(super) fn sent(&mut self, load: usize, at: u64, bits: f64) {
+        if let Some(stretch) = self.stretch(at) {
+            stretch[load][0] += bits;
+        }
+    }
+
+    /// Bits of a load have passed, after so many us.
+    pub(super) fn passes(&mut self, load: usize, at: u64, bits: f64, wait_us: f64) {
+        let part = usize::try_from(at / self.part).unwrap_or(usize::MAX);
+        if let Some(sum) = self.seen.over.get_mut(load).and_then(|over| over.get_mut(part)) {
+            *sum += bits;
+        }
+        if let Some(stretch) = self.stretch(at) {
+            stretch[load][1] += bits;
+            self.seen.waits.push(wait_us);
+        }
+    }
+
+    /// Where in the run a moment is, if it counts.
+    fn stretch(&mut self, at: u64) -> Option<&mut Vec<[f64; 2]>> {
+        let counts = at % self.unit >= self.settled;
+        let stretch = usize::try_from(at / self.unit).unwrap_or(usize::MAX);
+        self.seen.stretches.get_mut(stretch).filter(|_| counts)
+    }
 }

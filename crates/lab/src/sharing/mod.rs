@@ -7,6 +7,7 @@ mod attacks;
 mod churn;
 mod engine;
 mod fair;
+mod field;
 mod join;
 mod latency;
 mod limits;
@@ -23,6 +24,7 @@ use crate::Series;
 use engine::{Boxed, Sent};
 
 pub(crate) use engine::Word;
+pub use field::{Field, Passage, Sender};
 pub(crate) use read::{law, read, scale};
 pub(crate) use traffic::{Gaps, Load};
 
@@ -98,6 +100,12 @@ impl Sharing {
             slower: self.slower * slower,
             ..*self
         }
+    }
+
+    /// How many nodes the tree has, with the link.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
     }
 
     /// How many leaves send.

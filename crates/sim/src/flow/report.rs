@@ -63,7 +63,9 @@ pub struct Samples {
 }
 
 impl Report {
-    pub(crate) fn new(spec: &FlowSpec) -> Report {
+    /// An empty one.
+    #[must_use]
+    pub fn new(spec: &FlowSpec) -> Report {
         let mut report = Report { measure: spec.measure, bin: spec.bin, ..Report::default() };
         for end in &mut report.ends {
             end.delays.keeps = spec.samples;
@@ -73,7 +75,7 @@ impl Report {
     }
 
     /// Counts payload that has come to an end in order.
-    pub(crate) fn deliver(&mut self, now: Instant, end: usize, bytes: u64) {
+    pub fn deliver(&mut self, now: Instant, end: usize, bytes: u64) {
         let (from, until) = self.measure;
         let end = &mut self.ends[end];
         end.delivered += bytes;
@@ -98,13 +100,15 @@ impl Report {
     }
 
     /// Whether what happens at `now` counts.
-    pub(crate) fn counts(&self, now: Instant) -> bool {
+    #[must_use]
+    pub fn counts(&self, now: Instant) -> bool {
         now >= self.measure.0 && now < self.measure.1
     }
 }
 
 impl Samples {
-    pub(crate) fn add(&mut self, sample: Span) {
+    /// One more.
+    pub fn add(&mut self, sample: Span) {
         self.count += 1;
         self.sum += sample;
         self.max = self.max.max(sample);
