@@ -185,6 +185,9 @@ fn run_one(args: &Run, named: &Named) -> Result<Outcome, String> {
         Some(seed) => seed..=seed,
         None => 1..=args.seeds.unwrap_or(scenario.seeds),
     };
+    if args.pcap.is_some() && args.driver == Driver::Live {
+        return Err("--pcap captures a run under the virtual clock: leave out --driver live".into());
+    }
     if let Some(words) = &args.pcap {
         capture(words, scenario, profiles[0], *seeds.start())?;
     }
@@ -233,6 +236,9 @@ fn play(
     if profiles.is_empty() {
         let why: Vec<String> = left_out.into_iter().map(|(why, _)| why).collect();
         return Err(format!("it cannot be played live: {}", why.join("; ")));
+    }
+    if let Some(why) = weir_proving::cannot() {
+        return Err(why);
     }
     for (why, profiles) in left_out {
         say(&format!("{name}: left out: {}: {why}", profiles.join(", ")));
