@@ -323,6 +323,102 @@ fn a_node_that_had_nothing_to_send_was_not_waiting_for_others() {
     }
 }
 
+/// Both have something to send, and the first may be late by a pause of its node.
+fn late() -> (World, Vec<Due>) {
+    let (mut world, mut dues) = with_clocks();
+    for n in 0..2 {
+        world.interior.joins::<WOKEN>(world.now, n, &mut world.nodes, &mut dues);
+    }
+    let mut line = Carried::default();
+    line.has_rate(Rate::from_bps(10_000_000));
+    let owed = world.interior.owed.as_mut().expect("has clocks");
+    owed.pauses.sent(1_000, &line);
+    line.carries(101_000);
+    owed.pauses.sent(1_000, &line);
+    // which takes 80 ms
+    world.now += Span::from_ms(50);
+    (world, dues)
+}
+
+#[test]
+fn whoever_wakes_when_nobody_is_awake_begins_now() {
+    let (mut world, mut dues) = late();
+    assert_eq!(world.interior.next(world.now, &mut world.nodes, &dues), Some(0));
+    for n in 0..2 {
+        let node = &mut world.nodes[n as usize];
+        world.interior.sent(n, node, 1_000, false);
+    }
+    world.interior.joins::<WOKEN>(world.now, 0, &mut world.nodes, &mut dues);
+    let owed = world.interior.owed.as_ref().expect("has clocks");
+    // with the grace of one that its weight keeps as well, if any
+    let mut new = Due::new(Rate::from_bps(9_000_000), false);
+    new.begins(owed.time(world.now));
+    assert_eq!(dues[0].end(), new.end());
+}
+
+#[test]
+fn whoever_wakes_beside_one_that_is_late_and_alone_begins_with_it() {
+    for is_late in [false, true] {
+        let child = |rate| Child { weight: 1, priority: 0, rate: Rate::from_bps(rate) };
+        let told = [child(4_000_000), child(4_000_000), child(0)];
+        let (interior, shares) = sorted(&told, Rate::from_bps(10_000_000), false);
+        let nodes = shares.iter().map(|(share, _)| Node { share: *share, ..Node::default() });
+        let mut dues: Vec<Due> = shares.iter().map(|(_, due)| *due).collect();
+        let now = Instant::from_ns(1_000_000_000);
+        let mut world = World { interior, nodes: nodes.collect(), now };
+        world.interior.joins::<WOKEN>(world.now, 0, &mut world.nodes, &mut dues);
+        let mut line = Carried::default();
+        line.has_rate(Rate::from_bps(10_000_000));
+        let owed = world.interior.owed.as_mut().expect("has clocks");
+        owed.pauses.sent(1_000, &line);
+        line.carries(101_000);
+        owed.pauses.sent(1_000, &line);
+        if is_late {
+            world.now += Span::from_ms(50);
+        }
+        world.interior.joins::<WOKEN>(world.now, 1, &mut world.nodes, &mut dues);
+        assert_eq!(dues[1].end(), dues[0].end(), "{is_late}");
+    }
+}
+
+#[test]
+fn time_that_ran_on_stands_when_one_is_left_alone() {
+    let (mut world, dues) = late();
+    assert_eq!(world.interior.next(world.now, &mut world.nodes, &dues), Some(0));
+    let ran_on = |world: &World| world.interior.owed.as_ref().and_then(|o| o.ran_on_from());
+    assert_eq!(ran_on(&world), Some(world.interior.v));
+    world.interior.sent(0, &mut world.nodes[0], 1_000, false);
+    world.interior.sent(1, &mut world.nodes[1], 1_000, true);
+    assert!(world.interior.alone().is_some());
+    assert_eq!(ran_on(&world), None);
+}
+
+#[test]
+fn time_that_ran_on_goes_back_for_the_next_that_is_chosen_by_weight() {
+    let (mut world, mut dues) = late();
+    let was = world.interior.v;
+    assert_eq!(world.interior.next(world.now, &mut world.nodes, &dues), Some(0));
+    world.interior.v = was.wrapping_add(9_000 * BYTE);
+    // nobody is due any more
+    dues[0].shifts(0, 1 << 40);
+    let most = world.interior.bounds(&mut world.nodes).map(|(_, least_f)| least_f);
+    assert!(world.interior.next(world.now, &mut world.nodes, &dues).is_some());
+    assert_eq!(Some(world.interior.v), most);
+}
+
+#[test]
+fn an_edit_finds_time_where_the_next_would_be_chosen_by_weight() {
+    let (mut world, mut dues) = late();
+    let was = world.interior.v;
+    assert_eq!(world.interior.next(world.now, &mut world.nodes, &dues), Some(0));
+    // it runs on while others are served because they are due
+    world.interior.v = was.wrapping_add(9_000 * BYTE);
+    world.interior.comes_to_order(world.now, &mut world.nodes, &mut dues);
+    // by then the first should have finished
+    let most = world.interior.bounds(&mut world.nodes).map(|(_, least_f)| least_f);
+    assert_eq!(Some(world.interior.v), most);
+}
+
 /// Who should finish first is known to a fifth of a frame of the one with the most weight.
 #[test]
 fn a_kind_has_the_frame_of_its_heaviest_child() {

@@ -259,7 +259,10 @@ impl Owed {
 
 #[cfg(test)]
 mod tests {
+    use weir_units::Rate;
+
     use super::*;
+    use crate::tree::pauses::Carried;
 
     #[test]
     fn what_a_child_lacks_more_than_a_frame_is_the_others() {
@@ -269,6 +272,37 @@ mod tests {
             interior.lacks_no_more(&mut share);
             assert_eq!((1_000_000 - share.s, interior.slot), (left * 3, others));
         }
+    }
+
+    #[test]
+    fn one_that_gets_another_share_lacks_a_frame_at_most() {
+        let mut interior = Interior { v: 1_000_000, ..Interior::default() };
+        for (lacks, left) in [(1_000, 2_000), (5_000, 2 * FRAME)] {
+            let mut node = Node::default();
+            (node.share.s, node.share.per_byte) = (1_000_000 - lacks * 4, 4);
+            node.share.flags.set(Flags::ACTIVE);
+            // twice the weight
+            let told = Share { per_byte: 2, ..Share::default() };
+            let told = (&told, &Due::default());
+            interior.adopts(Instant::ZERO, 0, &mut node, told, &mut Due::default());
+            assert_eq!(1_000_000 - node.share.s, left, "{lacks}");
+        }
+    }
+
+    #[test]
+    fn pauses_stay_what_they_are_in_the_next_order() {
+        let with_pauses = |bytes: u64| {
+            let (mut owed, mut line) = (Owed::with_capacity(1), Carried::default());
+            line.has_rate(Rate::from_bps(1_000_000));
+            owed.pauses.sent(1_000, &line);
+            line.carries(bytes + 1_000);
+            owed.pauses.sent(1_000, &line);
+            owed
+        };
+        let mut next = with_pauses(0);
+        next.continues(&with_pauses(7_000));
+        assert_eq!(next.pauses.longest(), with_pauses(7_000).pauses.longest());
+        assert!(next.pauses.longest() > 0);
     }
 
     #[test]

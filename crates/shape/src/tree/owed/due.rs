@@ -63,7 +63,7 @@ impl Due {
     }
 
     /// What it missed is forgotten.
-    pub(super) fn begins(&mut self, time: u64) {
+    pub(in crate::tree) fn begins(&mut self, time: u64) {
         let at = time.wrapping_add(self.grace);
         if before(self.at, at) {
             self.at = at;
@@ -71,7 +71,7 @@ impl Due {
     }
 
     /// When a frame should be gone that starts when the guarantee is due.
-    pub(super) fn end(&self) -> u64 {
+    pub(in crate::tree) fn end(&self) -> u64 {
         self.at.wrapping_add(self.time_for(FRAME))
     }
 
