@@ -142,16 +142,20 @@ fn after_a_long_pause(ceil: Rate) -> World {
     world
 }
 
-#[test]
-fn one_that_wakes_after_a_long_pause_does_not_silence_another_guarantee() {
-    let mut world = after_a_long_pause(Rate::MAX);
+/// One sleeps for a while and wakes: the other waits for two of its frames at most, 0.6 ms.
+fn wakes_beside_another(world: &mut World) {
     world.sleeps(2);
     world.ms(200);
     world.wakes(2);
     world.counts();
     world.ms(100);
-    // two of its frames take 0.6 ms
     assert!(world.silence(3) < 1_000, "{} us", world.silence(3));
+}
+
+#[test]
+fn one_that_wakes_after_a_long_pause_does_not_silence_another_guarantee() {
+    let mut world = after_a_long_pause(Rate::MAX);
+    wakes_beside_another(&mut world);
 }
 
 #[test]
@@ -184,12 +188,7 @@ fn a_pause_is_forgotten_by_a_class_that_falls_silent_between_its_frames_too() {
     world.sleeps(1_005);
     [2, 3, 4].into_iter().for_each(|number| world.wakes(number));
     world.ms(1_000);
-    world.sleeps(2);
-    world.ms(200);
-    world.wakes(2);
-    world.counts();
-    world.ms(100);
-    assert!(world.silence(3) < 1_000, "{} us", world.silence(3));
+    wakes_beside_another(&mut world);
 }
 
 /// One is alone while virtual time goes half around its circle; another is noted where it was
@@ -233,6 +232,25 @@ fn a_guarantee_is_whole_beside_one_by_weight_that_sends_large_frames() {
             assert!(world.part(2) > 95, "{} of 10 000 in frames of {len}", world.part(2));
         }
     }
+}
+
+#[test]
+fn a_large_frame_of_a_guarantee_long_ago_silences_nobody_by_weight() {
+    let promised = NodeSpec { rate: mbit(200), ..leaf(1, 0, 1) };
+    let mut world = World::new(mbit(100), vec![promised, leaf(2, 0, 1)]);
+    world.leaves[1].len = 9_000;
+    world.wakes(1);
+    world.wakes(2);
+    world.ms(100);
+    world.leaves[1].len = 1_500;
+    world.ms(1_000);
+    world.sleeps(1);
+    world.ms(1_000);
+    world.wakes(1);
+    world.counts();
+    world.ms(1_000);
+    // 99 of a hundred frames take 12 ms
+    assert!(world.silence(2) < 20_000, "{} us", world.silence(2));
 }
 
 #[test]

@@ -13,8 +13,8 @@ use super::node::{Flags, NONE, Node};
 const DAYS: u32 = 64;
 /// A full frame takes at least so many days.
 const DAYS_PER_FRAME: u64 = 16;
-/// Nobody starts so many days before another: that is twice as long as anyone may be ahead of time
-/// (`interior::FAR`). Who seems to was noted before time went half around.
+/// No child starts as many days before the first: they are more than twice what anyone can be
+/// ahead of time (`interior::FAR`). One that seems to was noted before time went half around.
 const STALE: u64 = 1 << 14;
 
 /// The calendar of one kind of children.

@@ -44,7 +44,7 @@ use super::pauses::Carried;
 
 /// Virtual time per byte of a child that has all the weight of its node: 2^16.
 pub(crate) const UNIT: u32 = 16;
-/// Bytes, a power of two, that nobody has had in advance: two of the largest frames twice.
+/// No child has had 2^18 bytes in advance: that is four frames of 64 KiB, where two can be.
 const FAR: u32 = 18;
 /// Bytes of the frame by which it is decided who should finish first.
 pub(crate) const FRAME: u64 = 1_536;
@@ -71,10 +71,11 @@ pub(crate) struct Interior {
     gone_bytes: u64,
 }
 
-/// Why a child is one of those that have something to send: frames came; or it had some, and its
-/// ceiling or that of a node below it lets it again; or it had some, and another parent.
+/// Why a child joins those that have something to send: frames came.
 pub(crate) const WOKEN: u8 = 0;
+/// It had some, and its ceiling, or that of a node below it, lets it send again.
 pub(crate) const FREED: u8 = 1;
+/// It had some, and has another parent now.
 pub(crate) const MOVED: u8 = 2;
 
 /// Tells bytes from children.

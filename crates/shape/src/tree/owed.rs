@@ -45,8 +45,8 @@ pub(crate) struct Owed {
     due: Heap,
     /// How far the node's time is behind real time.
     pub(super) behind: u64,
-    /// Bytes of guarantees for which nothing went by weight yet; below zero what went by weight in
-    /// advance.
+    /// Bytes of guarantees for which nothing went by weight yet; below zero what a large frame had
+    /// by weight in advance.
     pub(super) by_clock: i64,
     /// The largest frame that any child has sent: while it is on the line, others come late.
     pub(super) largest: u64,
@@ -196,10 +196,11 @@ impl Owed {
             0
         } else {
             let by_clock = (bytes - by_weight).cast_signed();
-            let by_weight = BY_CLOCK * by_weight.cast_signed();
-            // what is more than a full frame of the largest has its hundred times as much too
-            let least = BY_CLOCK * (FRAME.cast_signed() - self.largest.cast_signed());
-            (self.by_clock + by_clock - by_weight).max(least)
+            let by_weight = by_weight.cast_signed();
+            // a frame larger than a full one costs clocks no less than others do; what small ones
+            // had while clocks did not want it is forgotten
+            let least = self.by_clock.min(BY_CLOCK * (FRAME.cast_signed() - by_weight).min(0));
+            (self.by_clock + by_clock - BY_CLOCK * by_weight).max(least)
         };
     }
 

@@ -323,19 +323,23 @@ fn a_node_that_had_nothing_to_send_was_not_waiting_for_others() {
     }
 }
 
-/// Both have something to send, and the first may be late by a pause of its node.
-fn late() -> (World, Vec<Due>) {
-    let (mut world, mut dues) = with_clocks();
-    for n in 0..2 {
-        world.interior.joins::<WOKEN>(world.now, n, &mut world.nodes, &mut dues);
-    }
+/// The node had a pause of 80 ms.
+fn pauses(world: &mut World) {
     let mut line = Carried::default();
     line.has_rate(Rate::from_bps(10_000_000));
     let owed = world.interior.owed.as_mut().expect("has clocks");
     owed.pauses.sent(1_000, &line);
     line.carries(101_000);
     owed.pauses.sent(1_000, &line);
-    // which takes 80 ms
+}
+
+/// Both have something to send, and the first may be late by a pause of its node.
+fn late() -> (World, Vec<Due>) {
+    let (mut world, mut dues) = with_clocks();
+    for n in 0..2 {
+        world.interior.joins::<WOKEN>(world.now, n, &mut world.nodes, &mut dues);
+    }
+    pauses(&mut world);
     world.now += Span::from_ms(50);
     (world, dues)
 }
@@ -350,7 +354,6 @@ fn whoever_wakes_when_nobody_is_awake_begins_now() {
     }
     world.interior.joins::<WOKEN>(world.now, 0, &mut world.nodes, &mut dues);
     let owed = world.interior.owed.as_ref().expect("has clocks");
-    // with the grace of one that its weight keeps as well, if any
     let mut new = Due::new(Rate::from_bps(9_000_000), false);
     new.begins(owed.time(world.now));
     assert_eq!(dues[0].end(), new.end());
@@ -367,12 +370,7 @@ fn whoever_wakes_beside_one_that_is_late_and_alone_begins_with_it() {
         let now = Instant::from_ns(1_000_000_000);
         let mut world = World { interior, nodes: nodes.collect(), now };
         world.interior.joins::<WOKEN>(world.now, 0, &mut world.nodes, &mut dues);
-        let mut line = Carried::default();
-        line.has_rate(Rate::from_bps(10_000_000));
-        let owed = world.interior.owed.as_mut().expect("has clocks");
-        owed.pauses.sent(1_000, &line);
-        line.carries(101_000);
-        owed.pauses.sent(1_000, &line);
+        pauses(&mut world);
         if is_late {
             world.now += Span::from_ms(50);
         }

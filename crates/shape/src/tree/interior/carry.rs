@@ -109,7 +109,7 @@ impl Interior {
 
     /// A child may lack a frame, as without edits; what it lacks more is the others'.
     #[cold]
-    pub(super) fn lacks_no_more(&mut self, share: &mut Share) {
+    fn lacks_no_more(&mut self, share: &mut Share) {
         let lacks = ahead(share, self.v);
         if lacks < -MOST_LACKED {
             self.is_behind(share, -MOST_LACKED);
