@@ -17,7 +17,7 @@ use weir_lab::scenario::{self, Scenario, Size};
 use weir_lab::{Expected, Outcome, library, outcome, run as runs, write, write_group};
 use weir_policy::Source;
 
-use weir_proving::{Middle, driver};
+use weir_proving::driver;
 
 use crate::out::{Out, problem, say};
 use crate::problems;
@@ -125,11 +125,14 @@ fn run_all(args: &Run) -> ExitCode {
     for named in found.iter().filter(|named| args.full && !named.scenario.has_full) {
         say(&format!("{}: runs at the paper's size already", named.name));
     }
-    let mut outcomes = Vec::new();
+    let (mut outcomes, mut has_void) = (Vec::new(), false);
     let is_group = found.len() > 1;
     for named in &found {
         match run_one(args, named) {
-            Ok(outcome) => outcomes.push(outcome),
+            Ok((outcome, is_void)) => {
+                has_void |= is_void;
+                outcomes.push(outcome);
+            }
             Err(why) => return problem(&format!("{}: {why}", named.name)),
         }
     }
@@ -163,10 +166,12 @@ fn run_all(args: &Run) -> ExitCode {
     for why in kept.into_iter().flatten().filter_map(Result::err) {
         end = problem(&why);
     }
-    if end != ExitCode::SUCCESS || failed == 0 { end } else { ExitCode::from(1) }
+    let is_fine = failed == 0 && !has_void;
+    if end != ExitCode::SUCCESS || is_fine { end } else { ExitCode::from(1) }
 }
 
-fn run_one(args: &Run, named: &Named) -> Result<Outcome, String> {
+/// What came of an experiment, and whether all runs of a profile are void.
+fn run_one(args: &Run, named: &Named) -> Result<(Outcome, bool), String> {
     let scenario = &named.scenario;
     let all: Vec<usize> = (0..scenario.profiles.len()).collect();
     let mut profiles =
@@ -193,32 +198,32 @@ fn run_one(args: &Run, named: &Named) -> Result<Outcome, String> {
     }
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = args.threads.map_or(threads, |threads| threads as usize);
-    let count = u32::try_from(seeds.clone().count()).unwrap_or(u32::MAX);
     let progress = progress(&named.name);
+    if args.driver == Driver::Live {
+        keep_playable(named, &mut profiles)?;
+    }
+    let asked = profiles.len();
     let (driver, runs) = match args.driver {
         Driver::Virtual => {
             let runs = runs::all(scenario, &profiles, seeds, threads, &progress)?;
             (weir_lab::Driver::Virtual, runs)
         }
         Driver::Live => {
-            let played = play(named, &mut profiles, seeds, threads, &progress)?;
-            (weir_lab::Driver::Live, played)
+            let runs = play(named, &mut profiles, seeds, threads, &progress)?;
+            (weir_lab::Driver::Live, runs)
         }
     };
+    let is_void = profiles.len() < asked;
+    // void runs are none
+    let count = runs.iter().map(Vec::len).min().unwrap_or(0);
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
     let about = (scenario, &named.expected);
     let outcome = outcome::outcome((&named.name, driver), about, &profiles, &runs, count)?;
-    Ok(Outcome { is_full: args.full && scenario.has_full, ..outcome })
+    Ok((Outcome { is_full: args.full && scenario.has_full, ..outcome }, is_void))
 }
 
-/// The runs in real time of those profiles that can be played, which are left; and what is to be
-/// known of them.
-fn play(
-    named: &Named,
-    profiles: &mut Vec<usize>,
-    seeds: std::ops::RangeInclusive<u32>,
-    threads: usize,
-    progress: &runs::Progress<'_>,
-) -> Result<Vec<Vec<runs::Run>>, String> {
+/// Leaves out the profiles that cannot be played live, and says why.
+fn keep_playable(named: &Named, profiles: &mut Vec<usize>) -> Result<(), String> {
     let Named { name, scenario, .. } = named;
     let mut left_out: Vec<(String, Vec<&str>)> = Vec::new();
     profiles.retain(|&at| {
@@ -243,22 +248,40 @@ fn play(
     for (why, profiles) in left_out {
         say(&format!("{name}: left out: {}: {why}", profiles.join(", ")));
     }
-    let play = driver::Play { through: Middle::Packet, threads, verbose: false };
+    Ok(())
+}
+
+/// The runs in real time. Profiles all of whose runs are void are left out.
+fn play(
+    named: &Named,
+    profiles: &mut Vec<usize>,
+    seeds: std::ops::RangeInclusive<u32>,
+    threads: usize,
+    progress: &runs::Progress<'_>,
+) -> Result<Vec<Vec<runs::Run>>, String> {
+    let Named { name, scenario, .. } = named;
     let count = seeds.clone().count();
-    let takes = driver::takes(scenario, profiles, count, &play);
+    let takes = driver::takes(scenario, profiles, count, threads);
     let runs = profiles.len() * count;
     say(&format!("{name}: real time, {runs} runs, {} s", takes.ns() / 1_000_000_000));
-    let outcome = driver::all(scenario, profiles, seeds, &play, progress)?;
-    outcome.void.iter().for_each(|void| say(&format!("void: {void}")));
-    let late = runs::ms(outcome.late);
-    say(&format!("{name}: lateness of the machine, 99 of 100: {late:.2} ms in the worst run"));
-    match outcome.runs.iter().position(Vec::is_empty) {
-        None => Ok(outcome.runs),
-        Some(at) => {
-            let name = &scenario.profiles[profiles[at]].name;
-            Err(format!("every run of \"{name}\" is void: the machine is too busy"))
+    let played = driver::all(scenario, profiles, seeds, threads, progress)?;
+    played.void.iter().for_each(|void| say(&format!("{name}: void: {void}")));
+    let mut whole = played.runs.iter().map(|runs| !runs.is_empty());
+    profiles.retain(|&at| {
+        let has_runs = whole.next().unwrap_or(false);
+        if !has_runs {
+            let profile = &scenario.profiles[at].name;
+            say(&format!("{name}: left out: {profile}: all its runs are void"));
         }
+        has_runs
+    });
+    let runs: Vec<_> = played.runs.into_iter().filter(|runs| !runs.is_empty()).collect();
+    if runs.is_empty() {
+        return Err("all runs are void: play it on a machine that is less busy".to_owned());
     }
+    let late = runs::ms(played.late);
+    say(&format!("{name}: lateness of the machine, 99 of 100: {late:.2} ms in the worst run"));
+    Ok(runs)
 }
 
 /// Runs an experiment that the binary carries, prints what came out and writes its report.

@@ -65,7 +65,8 @@ from-address = "10.0.1.1"
 from = "client"
 to = "server"
 source = "cbr"
-rate = "1mbit"
+count = 2
+rate = "500kbit"
 bytes = "500b"
 from-address = "10.0.2.1"
 
@@ -112,7 +113,7 @@ fn an_experiment_is_played_by_real_hosts_and_a_real_box() {
         let figure = row.split_whitespace().next().unwrap_or_default().replace(',', "");
         figure.parse::<f64>().unwrap_or_else(|_| panic!("no {name} in\n{said}"))
     };
-    // payload of 2 Mbit/s and of 1 Mbit/s of frames at most; how much less is the machine's
+    // payload of 2 Mbit/s, and of 1 Mbit/s of frames in two streams, at most; how much less is the machine's
     for (name, most) in [("goodput.bulk", 2_000.0), ("goodput.stream", 1_000.0)] {
         let figure = figure(name);
         assert!(figure > 100.0 && figure < most, "{name} {figure}:\n{said}");
@@ -151,7 +152,7 @@ fn live(words: &[&str]) -> Option<String> {
         println!("skipped: {problems}");
         return None;
     }
-    if problems.contains("the machine is too busy") {
+    if problems.contains("all runs are void") {
         println!("skipped: {problems}");
         return None;
     }

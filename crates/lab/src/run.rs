@@ -20,7 +20,7 @@ use crate::sharing;
 
 mod live;
 
-pub use live::{Live, Played};
+pub use live::{Live, Played, is_real};
 
 /// What one run has shown.
 #[derive(Clone, Debug, Default)]
@@ -94,10 +94,25 @@ pub fn all(
     threads: usize,
     progress: &Progress<'_>,
 ) -> Result<Vec<Vec<Run>>, String> {
+    let mut results = side_by_side(profiles, seeds.clone(), threads, progress, |_, at, seed| {
+        one(scenario, &scenario.profiles[at], u64::from(seed))
+    })
+    .into_iter();
+    profiles.iter().map(|_| results.by_ref().take(seeds.clone().count()).collect()).collect()
+}
+
+/// Does something for each of these profiles and seeds on so many threads, and tells how far it is.
+/// What came of it is in their order. Each has a number, the place in that order.
+pub fn side_by_side<T: Send>(
+    profiles: &[usize],
+    seeds: RangeInclusive<u32>,
+    threads: usize,
+    progress: &Progress<'_>,
+    each: impl Fn(usize, usize, u32) -> T + Sync,
+) -> Vec<T> {
     let jobs: Vec<(usize, u32)> =
         profiles.iter().flat_map(|&at| seeds.clone().map(move |seed| (at, seed))).collect();
-    let results: Vec<Mutex<Option<Result<Run, String>>>> =
-        jobs.iter().map(|_| Mutex::new(None)).collect();
+    let results: Vec<Mutex<Option<T>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for _ in 0..threads.clamp(1, jobs.len().max(1)) {
@@ -105,17 +120,15 @@ pub fn all(
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(&(profile, seed)) = jobs.get(at) else { return };
-                    let result = one(scenario, &scenario.profiles[profile], u64::from(seed));
+                    let result = each(at, profile, seed);
                     *results[at].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
                     progress(done.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
                 }
             });
         }
     });
-    let mut results = results
-        .into_iter()
-        .filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
-    profiles.iter().map(|_| results.by_ref().take(seeds.clone().count()).collect()).collect()
+    let results = results.into_iter();
+    results.filter_map(|r| r.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
 }
 
 /// One run, of all cases.
@@ -196,12 +209,12 @@ pub fn build(scenario: &Scenario, profile: &Profile, seed: u64) -> Result<Built,
 }
 
 /// The wires of a scenario between such nodes; the first has number 1.
-fn wired(
+fn wired<E>(
     scenario: &Scenario,
     profile: &Profile,
     seed: u64,
-    mut make: impl FnMut(&mut World, u32, NodeKind) -> Result<NodeId, String>,
-) -> Result<Built, String> {
+    mut make: impl FnMut(&mut World, u32, NodeKind) -> Result<NodeId, E>,
+) -> Result<Built, E> {
     let mut world = World::new(seed);
     let mut nodes = Vec::new();
     for (node, number) in scenario.nodes.iter().zip(1u32..) {

@@ -237,8 +237,8 @@ fn a_guarantee_that_is_not_always_whole_is_a_warning() {
         said(auto, none),
         [concat!(
             r#"weir.toml:7:8 warning: the classes below "/a" are promised 49.5mbit up and do "#,
-            r#"not always have all of it: "/a" says no rate, and is guaranteed what they are; "#,
-            r#"they have 49.005mbit while "/a/c", which is guaranteed nothing, has traffic "#,
+            r#"not always have all of it: "/a" has no rate of its own and is guaranteed the sum "#,
+            r#"of theirs; they have 49.005mbit while "/a/c", which is guaranteed nothing, has traffic "#,
             r#"(give "/a" a rate of 50mbit or more)"#
         )]
     );

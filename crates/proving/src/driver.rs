@@ -7,11 +7,10 @@ mod flows;
 mod stage;
 mod wires;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::ops::RangeInclusive;
 
 use weir_control::{Counters, Row, Tree};
-use weir_lab::run::{ClassSeen, Live, Passed, Played, Progress, Run};
+use weir_lab::run::{ClassSeen, Live, Passed, Played, Progress, Run, ms, side_by_side};
 use weir_lab::scenario::{NodeKind, Profile, Scenario};
 use weir_units::{Instant, Span};
 
@@ -20,30 +19,22 @@ use crate::middle::{Joined, Middle, Start};
 use crate::shell::Shell;
 use flows::Flows;
 use stage::Stage;
-use wires::Wires;
+use wires::{Over, Wires};
 
-/// How a scenario is played.
-#[derive(Clone, Debug)]
-pub struct Play {
-    /// How weir's ports are opened.
-    pub through: Middle,
-    /// Runs side by side.
-    pub threads: usize,
-    /// Whether every command is shown that makes the namespaces.
-    pub verbose: bool,
-}
-
-/// What came of a run: none where it was void both times.
+/// What came of all runs.
 #[derive(Debug)]
 pub struct Outcome {
-    /// By profile and seed.
+    /// By profile and seed, without those that are void.
     pub runs: Vec<Vec<Run>>,
-    /// Of which runs the machine was late, and how late, in words.
+    /// Which runs are void, and why.
     pub void: Vec<String>,
-    /// The worst lateness of the wires in runs that count: what 99 of 100 frames did not exceed.
+    /// The worst lateness in runs that count: what 99 of 100 frames did not exceed.
     pub late: Span,
 }
 
+/// How weir's ports are opened: by what every interface has.
+const MIDDLE: Middle = Middle::Packet;
+const SHELL: Shell = Shell { verbose: false };
 /// What the wires may be late at the 99th percentile.
 const LATE: Span = Span::from_ms(5);
 /// Between the making of the namespaces and the start of the world.
@@ -66,21 +57,19 @@ pub fn cannot(scenario: &Scenario, profile: &Profile) -> Vec<String> {
     if boxes > 1 {
         why.push(format!("it has {boxes} boxes, and live there is one"));
     }
-    let live = Live::new(scenario, profile, 1).map(|live| live.flows).unwrap_or_default();
-    for (flow, specs) in scenario.flows.iter().zip(live) {
-        if let Some(reason) = specs.first().and_then(flows::cannot) {
-            why.push(format!("flow \"{}\": {reason}", flow.name));
-        }
+    if profile.plan.as_ref().is_some_and(|plan| !plan.routers.is_empty()) {
+        why.push("its policy names routers, and live the hosts are".to_owned());
     }
+    why.extend(flows::cannot(scenario, &Live::new(scenario, profile, 1).flows));
     why
 }
 
 /// How long it takes to play so many seeds of these profiles.
 #[must_use]
-pub fn takes(scenario: &Scenario, profiles: &[usize], seeds: usize, play: &Play) -> Span {
+pub fn takes(scenario: &Scenario, profiles: &[usize], seeds: usize, threads: usize) -> Span {
     let times = |span: Span, count: usize| Span::from_ns(span.ns().saturating_mul(count as u64));
     if scenario.sharing.is_none() {
-        return times(scenario.run, (profiles.len() * seeds).div_ceil(play.threads.max(1)));
+        return times(scenario.run, (profiles.len() * seeds).div_ceil(threads.max(1)));
     }
     let cases = 1 + scenario.more.len();
     let fields = profiles.iter().map(|&at| field::field(scenario, &scenario.profiles[at]));
@@ -91,96 +80,64 @@ pub fn takes(scenario: &Scenario, profiles: &[usize], seeds: usize, play: &Play)
 /// Plays the chosen profiles with each of `seeds`, some side by side.
 ///
 /// # Errors
-/// What could not be played.
+/// What must be there is not, for none of them.
 pub fn all(
     scenario: &Scenario,
     profiles: &[usize],
-    seeds: std::ops::RangeInclusive<u32>,
-    play: &Play,
+    seeds: RangeInclusive<u32>,
+    threads: usize,
     progress: &Progress<'_>,
 ) -> Result<Outcome, String> {
     crate::cannot().map_or(Ok(()), Err)?;
-    let jobs: Vec<(usize, u32)> =
-        profiles.iter().flat_map(|&at| seeds.clone().map(move |seed| (at, seed))).collect();
-    let results: Vec<Mutex<Option<Result<Told, String>>>> =
-        jobs.iter().map(|_| Mutex::new(None)).collect();
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    std::thread::scope(|scope| {
-        // what is about shares fills links and processors: one at a time
-        let threads = if scenario.sharing.is_some() { 1 } else { play.threads };
-        for _ in 0..threads.clamp(1, jobs.len().max(1)) {
-            scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(&(profile, seed)) = jobs.get(at) else { return };
-                    let told = twice((scenario, &scenario.profiles[profile]), seed, (at, play));
-                    *results[at].lock().unwrap_or_else(PoisonError::into_inner) = Some(told);
-                    progress(done.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
-                }
-            });
-        }
+    // what is about shares fills links and processors: one at a time
+    let threads = if scenario.sharing.is_some() { 1 } else { threads };
+    let told = side_by_side(profiles, seeds.clone(), threads, progress, |number, at, seed| {
+        twice((scenario, &scenario.profiles[at]), seed, number)
     });
     let mut outcome = Outcome { runs: Vec::new(), void: Vec::new(), late: Span::ZERO };
-    let mut results =
-        results.into_iter().filter_map(|r| r.into_inner().unwrap_or_else(PoisonError::into_inner));
-    for _ in profiles {
-        let mut runs = Vec::new();
-        for told in results.by_ref().take(seeds.clone().count()) {
-            let Told { run, late, void } = told?;
-            outcome.void.extend(void);
-            if let Some(run) = run {
-                outcome.late = outcome.late.max(late);
-                runs.push(run);
-            }
-        }
-        outcome.runs.push(runs);
+    for told in told.chunks_exact(seeds.count().max(1)) {
+        let counts = told.iter().filter_map(|(run, _)| run.clone());
+        outcome.runs.push(counts.clone().map(|(run, _)| run).collect());
+        outcome.late = counts.map(|(_, late)| late).fold(outcome.late, Span::max);
+        outcome.void.extend(told.iter().flat_map(|(_, void)| void.iter().cloned()));
     }
     Ok(outcome)
 }
 
-/// What one job has to tell.
-struct Told {
-    run: Option<Run>,
-    late: Span,
-    void: Vec<String>,
-}
-
-/// A run; where it was void, once more.
+/// A run and how late it was, if it is not void; where it was, once more. And why it was.
 fn twice(
     (scenario, profile): (&Scenario, &Profile),
     seed: u32,
-    (number, play): (usize, &Play),
-) -> Result<Told, String> {
+    number: usize,
+) -> (Option<(Run, Span)>, Vec<String>) {
     let mut void = Vec::new();
     for _ in 0..2 {
-        let (run, late) = one((scenario, profile), seed, (number, play))
-            .map_err(|why| format!("{}, seed {seed}: {why}", profile.name))?;
-        if late <= LATE {
-            return Ok(Told { run: Some(run), late, void });
-        }
-        let name = &profile.name;
-        void.push(format!("{name}, seed {seed}: frames came {late} late at the 99th percentile"));
+        let why = match one((scenario, profile), seed, number) {
+            Ok((run, late)) if late <= LATE => return (Some((run, late)), void),
+            Ok((_, late)) => format!("one of 100 frames came {:.1} ms late or more", ms(late)),
+            Err(why) => why,
+        };
+        void.push(format!("{}, seed {seed}: {why}", profile.name));
     }
-    Ok(Told { run: None, late: Span::ZERO, void })
+    (None, void)
 }
 
 /// One run, and how late the wires were.
 fn one(
     (scenario, profile): (&Scenario, &Profile),
     seed: u32,
-    (number, play): (usize, &Play),
+    number: usize,
 ) -> Result<(Run, Span), String> {
     if scenario.sharing.is_some() {
-        return field::one(scenario, profile, play);
+        return field::one(scenario, profile);
     }
-    let shell = Shell { verbose: play.verbose };
-    let live = Live::new(scenario, profile, u64::from(seed))?;
-    let stage = Stage::make((scenario, profile), &live, number, &shell)?;
+    let live = Live::new(scenario, profile, u64::from(seed));
+    let stage = Stage::make((scenario, profile), &live, number)?;
     let boxed = match (&profile.policy, stage.boxed(scenario)) {
         (Some(policy), Some(place)) => {
             let policy = with_routers(policy, &live);
             let start = Start::plain()?;
-            let mut joined = Joined::at(place, &stage.folder, play.through, &policy, start)?;
+            let mut joined = Joined::at(place, &stage.folder, MIDDLE, &policy, start)?;
             joined.run()?;
             Some(joined)
         }
@@ -200,7 +157,10 @@ fn one(
     clock::sleep_until(begin + scenario.run);
     let end = tree(boxed.as_ref())?;
     let flows = flows.stop()?;
-    let (live, lateness) = wires.stop()?;
+    let Over { live, lateness, lost } = wires.stop()?;
+    if lost > 0 {
+        return Err(format!("{lost} frames were lost that no link should have lost"));
+    }
     let late = lateness.at_most(990).unwrap_or(Span::ZERO);
     let played = Played {
         flows,
@@ -246,12 +206,12 @@ fn class(row: &Row) -> ClassSeen {
     let most = ways.iter().map(|counters| counters.backlog_bytes_max).max().unwrap_or(0);
     let busy = if ways[0].sent.bytes >= ways[1].sent.bytes { ways[0] } else { ways[1] };
     let wait = Span::from_ns(busy.delay_ns_sum / busy.sent.frames.max(1));
-    ClassSeen { path: row.class.clone(), most, wait_ms: weir_lab::run::ms(wait) }
+    ClassSeen { path: row.class.clone(), most, wait_ms: ms(wait) }
 }
 
 fn longest(row: &Row) -> f64 {
     let most = row.up.counters.delay_ns_max.max(row.down.counters.delay_ns_max);
-    weir_lab::run::ms(Span::from_ns(most))
+    ms(Span::from_ns(most))
 }
 
 /// What the box was given between two looks, from the LAN and from the WAN.

@@ -6,14 +6,16 @@ mod call;
 mod crowd;
 mod delays;
 mod flood;
+mod paced;
 mod ping;
 mod tally;
 
-pub(crate) use bulk::{Bulk, Transfer};
+pub(crate) use bulk::{Bulk, Transfer, is_timeout, read};
 pub(crate) use call::{Call, Heard};
 pub(crate) use crowd::Crowd;
 pub(crate) use delays::Delays;
 pub(crate) use flood::{Flood, Flow, Seen};
+pub(crate) use paced::Paced;
 pub(crate) use ping::{Echoes, Ping};
 pub(crate) use tally::{STAMP, Tally, stamp, stamped};
 

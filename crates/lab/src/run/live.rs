@@ -1,6 +1,8 @@
 //! A run that somebody plays in real time: its hosts and boxes are real, and the world is the wires
 //! between them.
 
+use std::convert::Infallible;
+
 use weir_sim::flow::EndReport;
 use weir_sim::{FlowSpec, NodeId, World};
 
@@ -33,23 +35,27 @@ pub struct Played {
     pub box_ms: f64,
 }
 
+/// Whether a node is a namespace where a run is live.
+#[must_use]
+pub fn is_real(kind: NodeKind, profile: &Profile) -> bool {
+    match kind {
+        NodeKind::Host(_) => true,
+        NodeKind::Box => profile.policy.is_some(),
+        NodeKind::Switch => false,
+    }
+}
+
 impl Live {
     /// The wires of a scenario; a box without a policy is a wire too.
-    ///
-    /// # Errors
-    /// None that is known.
-    pub fn new(scenario: &Scenario, profile: &Profile, seed: u64) -> Result<Live, String> {
-        let built = wired(scenario, profile, seed, |world, _, kind| {
-            let is_real = match kind {
-                NodeKind::Host(_) => true,
-                NodeKind::Box => profile.policy.is_some(),
-                NodeKind::Switch => false,
-            };
+    #[must_use]
+    pub fn new(scenario: &Scenario, profile: &Profile, seed: u64) -> Live {
+        let Ok(built) = wired::<Infallible>(scenario, profile, seed, |world, _, kind| {
+            let is_real = is_real(kind, profile);
             Ok(if is_real { world.outside() } else { world.switch() })
-        })?;
+        });
         let flows = specs(scenario, profile, seed, &built.nodes);
         let super::Built { world, nodes, links, .. } = built;
-        Ok(Live { world, nodes, flows, links, counts: [None, None] })
+        Live { world, nodes, flows, links, counts: [None, None] }
     }
 
     /// What goes over lines counts from now on, or no longer.

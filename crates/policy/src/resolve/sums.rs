@@ -43,7 +43,7 @@ fn say(bits: u128) -> String {
 pub(super) struct Owner {
     pub(super) name: String,
     pub(super) place: ByWay<Place>,
-    /// Whether it says no rate, and so is guaranteed what its children are and no more.
+    /// Whether it has no rate of its own: it is guaranteed the sum of its children's, and no more.
     pub(super) follows: ByWay<bool>,
     /// Whether it is the top of what weir's allocator holds to its rates.
     pub(super) allocates: bool,
@@ -178,7 +178,10 @@ impl Build<'_> {
             };
             let mut why = Vec::new();
             if *follows {
-                why.push(format!("{} says no rate, and is guaranteed what they are", owner.name));
+                why.push(format!(
+                    "{} has no rate of its own and is guaranteed the sum of theirs",
+                    owner.name
+                ));
             }
             if best < *whole {
                 why.push(format!("margin = \"auto\" uses {best} of {whole} at most"));

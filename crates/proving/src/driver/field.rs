@@ -1,7 +1,7 @@
 //! Experiments on shares: a host of the LAN for each leaf sends numbered datagrams through the box,
 //! at its rate and in its time. There are no wires to be played: the box is the narrow place.
 
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, UdpSocket};
 use std::thread::JoinHandle;
 
 use weir_io::wait::be_punctual;
@@ -9,19 +9,16 @@ use weir_lab::run::Run;
 use weir_lab::scenario::{Field, Passage, Profile, Scenario, Sender};
 use weir_units::{Bytes, Instant, Span};
 
-use super::{Play, SOON};
+use super::SOON;
 use crate::clock::{self, Lateness};
 use crate::middle::Joined;
-use crate::shell::Shell;
-use crate::traffic::{LOOK, SILENCE, STAMP, Stop, joined, stamp, stamped};
-use crate::world::{Place, Sketch, WAN_HOST, World, lan_host};
+use crate::traffic::{End, Paced, SILENCE, STAMP, Stop, joined, stamp, stamped};
+use crate::world::{Sketch, WAN_HOST, World, lan_host};
 
 /// The port of the first sender, there and here.
 const FIRST_PORT: u16 = 20_000;
 /// Bytes of an IPv4 and a UDP header.
 const HEADERS: u32 = 28;
-/// What a sender catches up on at most.
-const CAUGHT_UP: Span = Span::from_ms(5);
 
 /// The address of a leaf, by its place in the list of nodes.
 fn host(leaf: u32) -> Ipv4Addr {
@@ -34,29 +31,24 @@ pub(super) fn field(scenario: &Scenario, profile: &Profile) -> Result<Field, Str
 }
 
 /// All cases of a run, and how late the machine was.
-pub(super) fn one(
-    scenario: &Scenario,
-    profile: &Profile,
-    play: &Play,
-) -> Result<(Run, Span), String> {
-    let (mut run, mut late) = case(scenario, profile, play)?;
+pub(super) fn one(scenario: &Scenario, profile: &Profile) -> Result<(Run, Span), String> {
+    let (mut run, mut late) = case(scenario, profile)?;
     for other in &scenario.more {
         let same = other.profiles.iter().find(|other| other.name == profile.name);
         let same = same.ok_or_else(|| format!("{} is not in all cases", profile.name))?;
-        let (seen, was_late) = case(other, same, play)?;
+        let (seen, was_late) = case(other, same)?;
         late = late.max(was_late);
         run.more.push(seen);
     }
     Ok((run, late))
 }
 
-fn case(scenario: &Scenario, profile: &Profile, play: &Play) -> Result<(Run, Span), String> {
+fn case(scenario: &Scenario, profile: &Profile) -> Result<(Run, Span), String> {
     let field = field(scenario, profile)?;
     let most = scenario.sharing.as_ref().map_or(0, weir_lab::scenario::Sharing::nodes);
     let hosts = u16::try_from(most).map_err(|_| "there are too many leaves".to_owned())?;
-    let shell = Shell { verbose: play.verbose };
-    let world = World::make(Sketch { hosts, line: None }, shell)?;
-    let _boxed = Joined::start(&world, play.through, &field.policy)?;
+    let world = World::make(Sketch { hosts, line: None }, super::SHELL)?;
+    let _boxed = Joined::start(&world, super::MIDDLE, &field.policy)?;
     let begin = clock::now() + SOON;
     let (ends, over) = (begin + field.lasts, Stop::default());
     let mut streams = Vec::new();
@@ -99,12 +91,10 @@ impl Stream {
         (begin, ends): (Instant, Instant),
         over: &Stop,
     ) -> Result<Stream, String> {
-        let from = SocketAddrV4::new(sender.host, port);
-        let to = SocketAddrV4::new(WAN_HOST, port);
-        let sending = bound(&world.lan, from)?;
-        let hearing = bound(&world.wan, to)?;
-        let set = hearing.set_read_timeout(Some(clock::duration(LOOK)));
-        set.and_then(|()| sending.connect(to)).map_err(|e| format!("udp {from} to {to}: {e}"))?;
+        let from = End::new(&world.lan, sender.host, port);
+        let to = End::new(&world.wan, WAN_HOST, port);
+        let (sending, hearing) = (from.socket()?, to.socket()?);
+        sending.connect(to.at).map_err(|e| format!("udp {} to {}: {e}", from.at, to.at))?;
         let sends = world.lan.spawn(move || {
             let _ = be_punctual();
             Ok(send(&sending, sender, begin, ends))
@@ -115,33 +105,22 @@ impl Stream {
     }
 }
 
-fn bound(place: &Place, at: SocketAddrV4) -> Result<UdpSocket, String> {
-    place.within(move || UdpSocket::bind(at).map_err(|e| format!("udp {at}: {e}")))
-}
-
 /// When what was sent: in the time of the experiment.
 fn send(socket: &UdpSocket, sender: Sender, begin: Instant, ends: Instant) -> Vec<Instant> {
     let payload = usize::try_from(sender.bytes.saturating_sub(HEADERS)).unwrap_or(STAMP);
     let mut datagram = vec![0; payload.max(STAMP)];
     let frame = sender.rate.time_for(Bytes::new(sender.bytes.into()));
     let stop = ends.min(begin + sender.times.1);
-    let mut due = begin + sender.times.0;
+    let mut paced = Paced::new(begin + sender.times.0, frame, Span::ZERO);
     let mut sent = Vec::new();
-    loop {
-        let now = clock::now();
-        if now >= stop || due >= stop {
-            return sent;
-        }
-        if now < due {
-            clock::sleep(due.since(now));
-            continue;
-        }
-        due = due.max(now - CAUGHT_UP.max(frame)) + frame;
+    while clock::now() < stop {
+        let Some(now) = paced.next() else { continue };
         stamp(&mut datagram, sent.len() as u64, now);
         if socket.send(&datagram).is_ok() {
             sent.push(Instant::ZERO + now.since(begin));
         }
     }
+    sent
 }
 
 /// When what came: in the time of the experiment.

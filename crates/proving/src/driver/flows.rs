@@ -1,7 +1,8 @@
 //! Who says what: the kernel's TCP and datagrams, from the addresses that the scenario says, seen
 //! by the same account as in virtual time.
 
-use std::io::{Read, Write};
+use std::collections::BTreeSet;
+use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -16,7 +17,7 @@ use weir_units::{Bytes, Instant, Rate, Span};
 
 use super::stage::{Stage, only_v4, own_address};
 use crate::clock;
-use crate::traffic::{LOOK, STAMP, Stop, joined, stamp, stamped};
+use crate::traffic::{End, LOOK, Paced, STAMP, Stop, is_timeout, joined, read, stamp, stamped};
 use crate::world::Place;
 
 /// All flows of a run.
@@ -45,16 +46,33 @@ const USUAL_PORT: u16 = 5_001;
 const CHUNK: usize = 64 << 10;
 /// What a datagram of the scenario has in front of its payload, as frames are counted.
 const HEADERS: usize = 42;
-/// What a sender catches up on at most.
-const CAUGHT_UP: Span = Span::from_ms(5);
+/// Threads have their price, and ports an end.
+const MOST: usize = 1_000;
 
-/// Why a flow cannot be played live.
-pub(super) fn cannot(spec: &FlowSpec) -> Option<&'static str> {
-    match spec.source {
-        _ if spec.away > Span::ZERO => Some("it is further away than its host"),
-        Source::Bulk { .. } | Source::Cbr { .. } => None,
-        _ => Some("live, \"bulk\" and \"cbr\" are played"),
+/// Why these flows of a scenario cannot be played live.
+pub(super) fn cannot(scenario: &Scenario, flows: &[Vec<FlowSpec>]) -> Vec<String> {
+    let mut why = Vec::new();
+    let mut taken = BTreeSet::new();
+    for (flow, specs) in scenario.flows.iter().zip(flows) {
+        let reason = specs.first().and_then(|spec| match spec.source {
+            _ if spec.away > Span::ZERO => Some("it is further away than its host"),
+            Source::Cbr { .. } if spec.traffic_class & 3 != 0 => {
+                Some("live, datagrams are not marked for ECN")
+            }
+            Source::Bulk { .. } | Source::Cbr { .. } => None,
+            _ => Some("live, \"bulk\" and \"cbr\" are played"),
+        });
+        let datagrams = specs.iter().filter(|spec| !spec.source.is_tcp() && spec.to_port != 0);
+        let mut places = datagrams.map(|spec| (spec.to, spec.to_address, spec.to_port));
+        let is_taken = !places.all(|place| taken.insert(place));
+        let reason = reason.or(is_taken.then_some("its datagrams go to the port of others"));
+        why.extend(reason.map(|reason| format!("flow \"{}\": {reason}", flow.name)));
     }
+    let count = flows.iter().map(Vec::len).sum::<usize>();
+    if count > MOST {
+        why.push(format!("it has {count} flows, and live there are {MOST} at most"));
+    }
+    why
 }
 
 impl Flows {
@@ -71,7 +89,12 @@ impl Flows {
             let mut all = Vec::new();
             for spec in specs {
                 let from = end((spec.from, spec.from_address), port, scenario)?;
-                let usual = if spec.to_port == 0 { USUAL_PORT } else { spec.to_port };
+                // each stream of datagrams has a socket of its own
+                let usual = match spec.to_port {
+                    0 if spec.source.is_tcp() => USUAL_PORT,
+                    0 => port,
+                    told => told,
+                };
                 let to = end((spec.to, spec.to_address), usual, scenario)?;
                 let report = Mutex::new(Report::new(spec));
                 let (spec, near, far) = (spec.clone(), Mutex::default(), Mutex::default());
@@ -183,11 +206,9 @@ impl Flow {
             return Ok(vec![near.spawn(move || flow.writes(&stopped))]);
         };
         let (from, to) = (self.from, self.to);
-        let bound =
-            move |at: SocketAddrV4| UdpSocket::bind(at).map_err(|e| format!("udp {at}: {e}"));
-        let (sends, hears) = (near.within(move || bound(from))?, far.within(move || bound(to))?);
-        let set = hears.set_read_timeout(Some(clock::duration(LOOK)));
-        let ready = set.and_then(|()| hears.connect(from)).and_then(|()| sends.connect(to));
+        let sends = End { place: near.clone(), at: from }.socket()?;
+        let hears = End { place: far.clone(), at: to }.socket()?;
+        let ready = hears.connect(from).and_then(|()| sends.connect(to));
         ready.map_err(|e| format!("udp {from} to {to}: {e}"))?;
         set_dscp(&sends, self.spec.traffic_class >> 2).map_err(|e| format!("udp {from}: {e}"))?;
         let (hearer, heard) = (Arc::clone(self), stop.clone());
@@ -223,22 +244,18 @@ impl Flow {
         let mut left = bytes.unwrap_or(u64::MAX);
         while left > 0 && !self.has_ended(stop) {
             let most = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
-            // what does not fit now is tried again
-            left -= stream.write(&chunk[..most]).map_or(0, |sent| sent as u64);
+            match stream.write(&chunk[..most]) {
+                Ok(sent) => left -= sent as u64,
+                // what does not fit now is tried again
+                Err(e) if is_timeout(&e) => {}
+                Err(e) => return Err(failed(e)),
+            }
         }
         Ok(())
     }
 
-    fn reads(&self, mut stream: TcpStream, stop: &Stop) {
-        let _ = stream.set_read_timeout(Some(clock::duration(LOOK)));
-        let mut chunk = vec![0; CHUNK];
-        while !stop.is_said() {
-            match stream.read(&mut chunk) {
-                Ok(0) => return,
-                Ok(bytes) => locked(&self.report).deliver(self.now(), 1, bytes as u64),
-                Err(_) => {}
-            }
-        }
+    fn reads(&self, stream: TcpStream, stop: &Stop) {
+        read(stream, stop, |bytes| locked(&self.report).deliver(self.now(), 1, bytes));
     }
 
     /// What the kernel has sent by now is where what counts begins or ends.
@@ -276,23 +293,20 @@ impl Flow {
     ) -> Result<(), String> {
         let mut datagram = vec![0; bytes.saturating_sub(HEADERS).max(STAMP)];
         let frame = rate.time_for(Bytes::new(bytes as u64));
-        let mut due = self.begin + self.spec.start.since(Instant::ZERO);
+        let start = self.begin + self.spec.start.since(Instant::ZERO);
+        let mut paced = Paced::new(start, frame, Span::ZERO);
         let mut number = 0;
         while !self.has_ended(stop) {
-            let now = clock::now();
-            if now < due {
-                clock::sleep(due.since(now).min(LOOK));
-                continue;
-            }
-            due = due.max(now - CAUGHT_UP.max(frame)) + frame;
+            let Some(now) = paced.next() else { continue };
             stamp(&mut datagram, number, now);
             if socket.send(&datagram).is_ok() {
                 number += 1;
-                let counts = u64::from(locked(&self.report).counts(self.now()));
-                let sender = &mut locked(&self.report).ends[0];
+                let mut report = locked(&self.report);
+                let counts = report.counts(self.now());
+                let sender = &mut report.ends[0];
                 sender.sent += 1;
                 sender.sent_bytes += datagram.len() as u64;
-                sender.measured_sent += counts;
+                sender.measured_sent += u64::from(counts);
             }
         }
         Ok(())

@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
-use weir_lab::run::Live;
+use weir_lab::run::{Live, is_real};
 use weir_lab::scenario::{NodeKind, Profile, Scenario};
 use weir_sim::tcp::TcpSpec;
 use weir_sim::{NodeId, Source};
 
+use super::SHELL;
 use super::wires::Socket;
 use crate::shell::Shell;
 use crate::world::{Janitor, Place, cable, remove_stale, run_name};
@@ -41,17 +42,13 @@ impl Stage {
         (scenario, profile): (&Scenario, &Profile),
         live: &Live,
         run: usize,
-        shell: &Shell,
     ) -> Result<Stage, String> {
+        let shell = &SHELL;
         remove_stale(shell)?;
         let name = |what: &str| run_name(&format!("r{run}-{what}"));
         let outside: Vec<(NodeId, NodeKind)> = (live.nodes.iter().copied())
             .zip(scenario.nodes.iter().map(|node| node.kind))
-            .filter(|(_, kind)| match kind {
-                NodeKind::Host(_) => true,
-                NodeKind::Box => profile.policy.is_some(),
-                NodeKind::Switch => false,
-            })
+            .filter(|(_, kind)| is_real(*kind, profile))
             .collect();
         let mut names: Vec<String> =
             outside.iter().map(|(node, _)| name(&format!("n{node}"))).collect();

@@ -35,7 +35,16 @@ impl Socket {
 pub(super) struct Wires {
     stop: Arc<AtomicBool>,
     waker: Waker,
-    thread: JoinHandle<Result<(Live, Delays), String>>,
+    thread: JoinHandle<Result<Over, String>>,
+}
+
+/// What is left of them.
+pub(super) struct Over {
+    pub(super) live: Live,
+    /// How late frames came out of the world.
+    pub(super) lateness: Delays,
+    /// Frames that were lost on the way into it or out of it, and should not have been.
+    pub(super) lost: u64,
 }
 
 /// Frames that may be on their way through the hands of the thread at once; those on wires are the
@@ -55,6 +64,7 @@ struct Thread {
     /// When what arrives counts, from and up to, in the world's time.
     measure: [Instant; 2],
     lateness: Delays,
+    lost: u64,
 }
 
 impl Wires {
@@ -77,20 +87,21 @@ impl Wires {
             let _ = be_punctual();
             let pool = Pool::new(FRAMES, BYTES);
             let lateness = Delays::default();
-            let mut thread = Thread { live, ports: ports?, pool, begin, measure, lateness };
+            let mut thread =
+                Thread { live, ports: ports?, pool, begin, measure, lateness, lost: 0 };
             while !stopped.load(Ordering::Relaxed) {
                 thread.turn();
                 let pause = thread.pause();
                 let fds = thread.ports.iter().filter_map(|(_, port, _)| port.fd());
                 wait.wait(fds, Some(pause)).map_err(|e| format!("the wires: {e}"))?;
             }
-            Ok((thread.live, thread.lateness))
+            Ok(thread.ends())
         });
         Ok(Wires { stop, waker, thread })
     }
 
-    /// The world as it is then, and how late frames came out of it.
-    pub(super) fn stop(self) -> Result<(Live, Delays), String> {
+    /// Nothing passes any more.
+    pub(super) fn stop(self) -> Result<Over, String> {
         self.stop.store(true, Ordering::Relaxed);
         self.waker.call();
         self.thread.join().map_err(|_| "the thread of the wires panicked".to_owned())?
@@ -126,22 +137,35 @@ impl Thread {
     }
 
     fn send(&mut self, now: Instant) {
-        let Thread { live, ports, pool, lateness, .. } = self;
+        let Thread { live, ports, pool, lateness, lost, .. } = self;
         live.world.take_left(|node, port, at, bytes| {
             lateness.see(now.since(at));
             let socket = Socket { node, port };
-            let Some((_, port, out)) = ports.iter_mut().find(|(other, ..)| *other == socket) else {
+            let port = ports.iter_mut().find(|(other, ..)| *other == socket);
+            let (Some((_, port, out)), Some(frame)) = (port, pool.fill(bytes)) else {
+                *lost += 1;
                 return;
             };
-            let Some(frame) = pool.fill(bytes) else { return };
             if let Err(frame) = out.push(frame) {
                 port.transmit(pool, out);
-                let _ = out.push(frame).map_err(|frame| pool.give(frame));
+                if let Err(frame) = out.push(frame) {
+                    *lost += 1;
+                    pool.give(frame);
+                }
             }
         });
         for (_, port, out) in ports.iter_mut().filter(|(.., out)| !out.is_empty()) {
             port.transmit(pool, out);
         }
+    }
+
+    fn ends(mut self) -> Over {
+        for (_, port, _) in &mut self.ports {
+            let counted = port.counters();
+            let not_taken = counted.dropped_by_kernel + counted.no_buffer + counted.too_long;
+            self.lost += not_taken + counted.not_sent;
+        }
+        Over { live: self.live, lateness: self.lateness, lost: self.lost }
     }
 
     /// How long nothing happens, if nothing comes.

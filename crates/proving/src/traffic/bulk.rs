@@ -128,22 +128,21 @@ impl Work {
         match self {
             Work::Send(rate) => send(stream, *rate, stop),
             Work::Read(received) => {
-                read(stream, stop, received);
+                read(stream, stop, |bytes| _ = received.fetch_add(bytes, Ordering::Relaxed));
                 Ok(())
             }
         }
     }
 }
 
-fn read(mut stream: TcpStream, stop: &Stop, received: &AtomicU64) {
+/// Tells of all bytes that come, until told to stop, or the connection ends.
+pub(crate) fn read(mut stream: TcpStream, stop: &Stop, mut came: impl FnMut(u64)) {
     let _ = stream.set_read_timeout(Some(clock::duration(LOOK)));
     let mut chunk = vec![0; 64 << 10];
     while !stop.is_said() {
         match stream.read(&mut chunk) {
             Ok(0) => return,
-            Ok(length) => {
-                received.fetch_add(length as u64, Ordering::Relaxed);
-            }
+            Ok(length) => came(length as u64),
             Err(e) if is_timeout(&e) => {}
             Err(_) => return,
         }
@@ -170,6 +169,7 @@ fn send(mut stream: TcpStream, rate: Option<Rate>, stop: &Stop) -> Result<(), St
     Ok(())
 }
 
-fn is_timeout(error: &std::io::Error) -> bool {
+/// Whether nothing is wrong but that it took so long.
+pub(crate) fn is_timeout(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)
 }

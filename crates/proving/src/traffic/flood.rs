@@ -7,7 +7,7 @@ use weir_io::netns::set_dscp;
 use weir_units::{Bytes, Rate, Span};
 
 use super::tally::{STAMP, stamp, stamped};
-use super::{End, SILENCE, Stop, Tally, joined};
+use super::{End, Paced, SILENCE, Stop, Tally, joined};
 use crate::clock;
 
 /// What to send.
@@ -40,10 +40,8 @@ pub(crate) struct Seen {
 /// Bytes of an IPv4 and a UDP header.
 const HEADERS: u16 = 28;
 
-/// The longest that a sender sleeps, and what it catches up on at most: what the machine made
-/// late comes late, but not all at once.
+/// The shortest that a sender of many packets sleeps, and after one that the host refused.
 const STEP: Span = Span::from_ms(1);
-const CAUGHT_UP: Span = Span::from_ms(5);
 
 impl Flood {
     pub(crate) fn new(rate: Rate, size: u16) -> Flood {
@@ -71,16 +69,10 @@ impl Flood {
         datagram[..self.head.len()].copy_from_slice(self.head);
         let frame = self.rate.time_for(Bytes::new(u64::from(self.size)));
         let mut number = 0;
-        let mut due = clock::now();
+        // in one sleep for a slow stream, so that a packet leaves at its moment
+        let mut paced = Paced::new(clock::now(), frame, STEP.min(frame));
         while !stop.is_said() {
-            let now = clock::now();
-            if now < due {
-                // in one sleep for a slow stream, so that a packet leaves at its moment
-                clock::sleep(due.since(now).max(STEP.min(frame)));
-                continue;
-            }
-            let oldest = now - CAUGHT_UP.max(frame);
-            due = due.max(oldest) + frame;
+            let Some(now) = paced.next() else { continue };
             stamp(&mut datagram[self.head.len()..], number, now);
             if socket.send(&datagram).is_ok() {
                 number += 1;
