@@ -113,7 +113,8 @@ fn an_experiment_is_played_by_real_hosts_and_a_real_box() {
         let figure = row.split_whitespace().next().unwrap_or_default().replace(',', "");
         figure.parse::<f64>().unwrap_or_else(|_| panic!("no {name} in\n{said}"))
     };
-    // payload of 2 Mbit/s, and of 1 Mbit/s of frames in two streams, at most; how much less is the machine's
+    // at most the payload of 2 Mbit/s, and of 1 Mbit/s of frames in two streams;
+    // how much less depends on the machine
     for (name, most) in [("goodput.bulk", 2_000.0), ("goodput.stream", 1_000.0)] {
         let figure = figure(name);
         assert!(figure > 100.0 && figure < most, "{name} {figure}:\n{said}");
