@@ -4,7 +4,7 @@
 use weir_condition::{Conditioner, Edit, Fate, Leaf, Loss, RoundTrip, Spec, Told};
 use weir_packet::tcp::{self, Tcp};
 use weir_packet::{Build, Flow, Headers, Label, Net, Pool, Side, checksum};
-use weir_units::{Instant, Rate, Span};
+use weir_units::{ByWay, Instant, Rate, Span};
 
 /// Bytes of a segment that is made of fields.
 const FIELDS: usize = 10;
@@ -93,12 +93,13 @@ fn spec(a: u8, b: u8) -> Spec {
     };
     let rate = Rate::from_bps(1_000 << (b >> 4));
     let leaf = Leaf { number: 1, told: 1, rate, fixed: b & 1 != 0 };
-    let leaves = match b & 3 {
+    let (up, down) = match b & 3 {
         0 => return Spec { told: vec![Told::default()], ..Spec::default() },
-        1 => [vec![leaf], vec![]],
-        2 => [vec![], vec![leaf]],
-        _ => [vec![leaf], vec![leaf]],
+        1 => (vec![leaf], vec![]),
+        2 => (vec![], vec![leaf]),
+        _ => (vec![leaf], vec![leaf]),
     };
+    let leaves = ByWay { down, up };
     Spec { told: vec![Told::default(), told], leaves }
 }
 

@@ -226,14 +226,9 @@ impl Control {
         }
     }
 
-    /// Whether the rate of the line is found.
-    pub(crate) fn finds(&self) -> bool {
-        self.link.finds()
-    }
-
-    /// Follows the line where its rate is found, and notes how long ways take.
-    pub(crate) fn follow_the_line(&mut self, totals: &Snapshot) -> Result<(), String> {
-        self.link.follow_the_line(totals)
+    /// Notes what the link has found of its line, and how long ways take.
+    pub(crate) fn has_found(&mut self, totals: &Snapshot) {
+        self.link.has_found(totals);
     }
 
     /// What the packet thread tells of itself, for who asks without holding control.

@@ -6,7 +6,7 @@
 use weir_policy::plan::{Kind, Node, NodeId, Shares};
 use weir_policy::{Enforce, Plan, Queue};
 use weir_share as share;
-use weir_units::{ByWay, Rate, limits};
+use weir_units::{Rate, Way, limits};
 
 use crate::change::Layout;
 
@@ -119,9 +119,9 @@ pub(crate) fn queue_of(plan: &Plan, top: NodeId) -> NodeId {
 }
 
 /// What the allocators of a port are told.
-pub(crate) fn spec(plan: &Plan, layout: &Layout, way: impl Fn(&ByWay<Shares>) -> Shares) -> Spec {
+pub(crate) fn spec(plan: &Plan, layout: &Layout, way: Way) -> Spec {
     let tops = tops(plan);
-    let mut spec = Spec { rate: way(&plan.nodes[0].shares).rate, ..Spec::default() };
+    let mut spec = Spec { rate: plan.nodes[0].shares[way].rate, ..Spec::default() };
     if plan.nodes.iter().all(|node| law(node).is_none()) {
         return spec;
     }
@@ -146,7 +146,7 @@ pub(crate) fn spec(plan: &Plan, layout: &Layout, way: impl Fn(&ByWay<Shares>) ->
         spec.seats.extend(numbers_of(layout, node, id).map(|number| (number, held)));
     }
     spec.seats.sort_unstable_by_key(|(number, _)| *number);
-    spec.trees = LAWS.map(|law| tree(plan, layout, law, &way));
+    spec.trees = LAWS.map(|law| tree(plan, layout, law, way));
     spec
 }
 
@@ -160,7 +160,7 @@ fn numbers_of(layout: &Layout, node: &Node, id: NodeId) -> std::ops::Range<u32> 
 }
 
 /// The tree of one law: nodes below which nobody is under it are leaves.
-fn tree(plan: &Plan, layout: &Layout, of: Law, way: &impl Fn(&ByWay<Shares>) -> Shares) -> Tree {
+fn tree(plan: &Plan, layout: &Layout, of: Law, way: Way) -> Tree {
     let mut is_open = vec![false; plan.nodes.len()];
     for (at, node) in plan.nodes.iter().enumerate().rev() {
         is_open[at] |= node.kind != Kind::Interior && law(node) == Some(of);
@@ -170,7 +170,7 @@ fn tree(plan: &Plan, layout: &Layout, of: Law, way: &impl Fn(&ByWay<Shares>) -> 
     if !is_open[0] {
         return tree;
     }
-    let line = way(&plan.nodes[0].shares).rate;
+    let line = plan.nodes[0].shares[way].rate;
     // which node of the tree stands for each of the plan, and what each weighs
     let mut places: Vec<u32> = Vec::with_capacity(plan.nodes.len());
     let mut weights: Vec<u64> = Vec::new();
@@ -192,11 +192,11 @@ fn tree(plan: &Plan, layout: &Layout, of: Law, way: &impl Fn(&ByWay<Shares>) -> 
         let number = layout.slots[id as usize];
         let makes = matches!(node.kind, Kind::Each(_)) && is_open[id as usize];
         let is_leaf = !makes && (node.kind != Kind::Interior || !is_open[id as usize]);
-        let at = add(&mut tree, number, above, way(&node.shares), is_leaf);
+        let at = add(&mut tree, number, above, node.shares[way], is_leaf);
         places.push(at);
         for number in numbers_of(layout, node, id) {
             let own = match &node.kind {
-                Kind::Each(each) if makes => add(&mut tree, number, at, way(&each.shares), true),
+                Kind::Each(each) if makes => add(&mut tree, number, at, each.shares[way], true),
                 _ => at,
             };
             tree.leaves.push((number, own));

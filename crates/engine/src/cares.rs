@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use weir_policy::{self as policy, AqmKind, LeafWords};
 use weir_shape::aqm::{Aqm, Cobalt, Codel, Pie, Red, Wred};
 use weir_shape::tree::{Care, NextSession, Queueing, Sessions};
-use weir_units::{ByWay, Rate, Span};
+use weir_units::{Rate, Span, Way};
 
 use crate::steady;
 
@@ -35,13 +35,7 @@ impl Cares {
     }
 
     /// The place of what these words mean for a leaf that may have `ceil`.
-    pub(crate) fn of(
-        &mut self,
-        words_at: u32,
-        words: &LeafWords,
-        ceil: Rate,
-        way: impl Fn(ByWay<Option<Rate>>) -> Option<Rate>,
-    ) -> u16 {
+    pub(crate) fn of(&mut self, words_at: u32, words: &LeafWords, ceil: Rate, way: Way) -> u16 {
         let rate = about(ceil);
         if let Some(&at) = self.known.get(&(words_at, rate)) {
             return at;
@@ -68,7 +62,7 @@ fn about(rate: Rate) -> Rate {
 
 /// A leaf that says nothing has a queue per connection under COBALT, by host: whoever sends little
 /// is never delayed by whoever sends much, in however many connections.
-fn care(words: &LeafWords, rate: Rate, way: impl Fn(ByWay<Option<Rate>>) -> Option<Rate>) -> Care {
+fn care(words: &LeafWords, rate: Rate, way: Way) -> Care {
     let queue = match words.queue.unwrap_or_default() {
         policy::Queue::Fifo => Queueing::Fifo,
         policy::Queue::Fair => Queueing::Fair,
@@ -77,7 +71,7 @@ fn care(words: &LeafWords, rate: Rate, way: impl Fn(ByWay<Option<Rate>>) -> Opti
     // who asks for one plain queue gets just that
     let silent = if queue == Queueing::Fifo { AqmKind::None } else { AqmKind::Cobalt };
     let sessions = words.session.as_ref().map(|session| Sessions {
-        max: way(session.max).unwrap_or(Rate::MAX),
+        max: session.max[way].unwrap_or(Rate::MAX),
         count: session.count.unwrap_or(u32::MAX),
         host: places_of_a_host(session),
         first: places_for_the_first(session),

@@ -13,6 +13,7 @@ use weir_units::ByWay;
 
 use crate::enforce;
 use crate::ledger::Chunk;
+use crate::margin::Margin;
 
 /// A policy made ready for [`Engine::apply`](crate::Engine::apply).
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub struct Change {
     /// What is done to the frames of leaves that change.
     pub(crate) treatments: police::Edit,
     pub(crate) chunks: Vec<Chunk>,
+    /// Who finds the link's rate, by way, where the policy leaves that to weir.
+    pub(crate) margins: ByWay<Option<Margin>>,
     /// Leaves that the new policy does not have; sorted.
     pub(crate) gone: Vec<Range<u32>>,
     /// How many of `gone` have been closed, and up to where the next.

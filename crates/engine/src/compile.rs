@@ -3,11 +3,11 @@
 use weir_classify as classify;
 use weir_packet::{Net, Side};
 use weir_policy::plan::NodeId;
-use weir_policy::plan::{Kind, Shares, Target};
+use weir_policy::plan::{Kind, Target};
 use weir_policy::{By, Counts, From, Known, LeafWords, Limit, Plan, Queue, Raw, Toward, When};
 use weir_shape::tree::{self, NodeSpec};
 use weir_shape::{Layer, Link};
-use weir_units::{ByWay, Bytes, Rate, Span};
+use weir_units::{ByWay, Bytes, Rate, Span, Way};
 
 use crate::allocate;
 use crate::cares::Cares;
@@ -24,30 +24,21 @@ const BEHIND_LEAST: Bytes = Bytes::new(16 * 1_538);
 
 /// What shape is told: a tree for each way. `told` is what they have been told so far.
 pub(crate) fn trees(plan: &Plan, layout: &Layout, told: &ByWay<tree::Spec>) -> ByWay<tree::Spec> {
-    ByWay::WAYS.map(|way| {
-        let cares = Cares::after(&told[way].cares);
-        tree_of(plan, layout, cares, |both| both[way], |rates| rates[way])
-    })
+    ByWay::WAYS.map(|way| tree_of(plan, layout, Cares::after(&told[way].cares), way))
 }
 
-fn tree_of(
-    plan: &Plan,
-    layout: &Layout,
-    mut cares: Cares,
-    way: impl Fn(&ByWay<Shares>) -> Shares,
-    rate: impl Fn(ByWay<Option<Rate>>) -> Option<Rate>,
-) -> tree::Spec {
+fn tree_of(plan: &Plan, layout: &Layout, mut cares: Cares, way: Way) -> tree::Spec {
     let mut nodes = Vec::with_capacity(plan.nodes.len());
-    let line = way(&plan.nodes[0].shares).rate;
+    let line = plan.nodes[0].shares[way].rate;
     let tops = allocate::tops(plan);
     for (node, id) in plan.nodes.iter().zip(0u32..).skip(1) {
         if let Some(top) = tops[id as usize] {
             if allocate::queue_of(plan, top) == id {
-                nodes.push(queue_of_branch(plan, layout, top, &mut cares, &way));
+                nodes.push(queue_of_branch(plan, layout, top, &mut cares, way));
             }
             continue;
         }
-        let shares = way(&node.shares);
+        let shares = node.shares[way];
         let words = plan.words_of(id);
         let told = NodeSpec {
             number: layout.slots[id as usize],
@@ -58,15 +49,15 @@ fn tree_of(
             weight: shares.weight,
             priority: node.priority as u8,
             burst: shares.burst,
-            care: cares.of(node.words, words, shares.ceil.min(line), &rate),
+            care: cares.of(node.words, words, shares.ceil.min(line), way),
             ..limits(words.limit, shares.ceil)
         };
         nodes.push(told);
         let (Kind::Each(each), Some(&(first, count))) = (&node.kind, layout.each.get(&id)) else {
             continue;
         };
-        let shares = way(&each.shares);
-        let care = cares.of(node.words, words, shares.ceil.min(line), &rate);
+        let shares = each.shares[way];
+        let care = cares.of(node.words, words, shares.ceil.min(line), way);
         let made = (first..first + count).map(|number| NodeSpec {
             number,
             parent: told.number,
@@ -88,11 +79,11 @@ fn queue_of_branch(
     layout: &Layout,
     top: NodeId,
     cares: &mut Cares,
-    way: &impl Fn(&ByWay<Shares>) -> Shares,
+    way: Way,
 ) -> NodeSpec {
     let (node, words) = (plan.node(top), plan.words_of(top));
-    let shares = way(&node.shares);
-    let ceil = shares.ceil.min(way(&plan.nodes[0].shares).rate);
+    let shares = node.shares[way];
+    let ceil = shares.ceil.min(plan.nodes[0].shares[way].rate);
     let plain = LeafWords { queue: Some(Queue::Fifo), ..LeafWords::default() };
     let usual = Limit::Bytes(ceil.bytes_in(BEHIND).max(BEHIND_LEAST));
     let limit = words.limit.unwrap_or(usual);
@@ -105,7 +96,7 @@ fn queue_of_branch(
         weight: shares.weight.max(1),
         priority: node.priority as u8,
         burst: shares.burst,
-        care: cares.of(u32::MAX, &plain, ceil, |_| None),
+        care: cares.of(u32::MAX, &plain, ceil, way),
         ..limits(Some(limit), ceil)
     }
 }

@@ -14,6 +14,7 @@ use weir_units::{ByWay, Bytes, Instant, Rate, Way};
 use crate::change::{Change, Layout};
 use crate::enforce::Enforcer;
 use crate::ledger::{Counters, Ledger};
+use crate::margin::Margin;
 use crate::planner::{CHUNKS, most};
 use crate::watch::{RoundTrips, Uploads, Watch};
 
@@ -52,6 +53,8 @@ pub struct Engine {
     pub(crate) enforcers: ByWay<Enforcer>,
     pub(crate) ledger: Ledger,
     pub(crate) watch: Watch,
+    /// Who finds the rate of the link, where the policy leaves that to weir.
+    margins: ByWay<Option<Margin>>,
     pub(crate) scratch: Box<Scratch>,
     layout: Arc<Layout>,
     /// Frames that came before do not leave any more.
@@ -89,6 +92,8 @@ pub struct Snapshot {
     pub round_trips: RoundTrips,
     /// What became of TCP data from the LAN side, if they are watched.
     pub uploads: Uploads,
+    /// What the link carries, where weir finds that.
+    pub found: ByWay<Option<Rate>>,
     /// Those who ask for a leaf, by the asked class.
     pub askers: Vec<(u32, Owner)>,
     /// MACs with many addresses that the policy does not name routers.
@@ -149,6 +154,7 @@ impl Engine {
             enforcers: Default::default(),
             ledger: Ledger::new(CHUNKS),
             watch: Watch::new(if config.watch { flows } else { 0 }),
+            margins: std::mem::take(&mut first.margins),
             scratch: Box::new(Scratch {
                 headers: [Headers::EMPTY; BURST_FRAMES],
                 labels: [nothing; BURST_FRAMES],
@@ -164,6 +170,9 @@ impl Engine {
             tree.apply(now, edit, |leaf| leaf, |_, _, _| {});
             while !tree.goes_on(now, edit) {}
             engine.enforcers[way].apply(&mut first.enforced[way]);
+            if let Some(rate) = engine.margins[way].as_ref().map(Margin::rate) {
+                engine.set_rate(now, way, rate);
+            }
         }
         engine
     }
@@ -202,6 +211,13 @@ impl Engine {
             self.policer.apply(now, &mut change.treatments);
             self.edit_enforcers(change);
             self.edit_trees(now, change);
+            for way in Way::ALL {
+                let (before, fresh) = (self.margins[way].take(), change.margins[way].take());
+                self.margins[way] = Margin::after(before, fresh);
+                if let Some(rate) = self.margins[way].as_ref().map(Margin::rate) {
+                    self.set_rate(now, way, rate);
+                }
+            }
             for &(from, to) in &change.parted {
                 // it may be the queue of its children now
                 let ledger = &mut self.ledger;
@@ -310,6 +326,7 @@ impl Engine {
         into.gone = *self.ledger.gone();
         into.round_trips = self.watch.round_trips();
         into.uploads = self.watch.uploads();
+        into.found = ByWay::WAYS.map(|way| self.margins[way].as_ref().map(Margin::rate));
         into.askers.clear();
         into.askers.extend(self.classifier.askers().take(ASKERS));
         into.crowds.clear();
@@ -339,16 +356,37 @@ impl Engine {
         }
     }
 
-    /// Gives nodes other rates from `now` on, by the side that their frames leave through. Today
-    /// the link ([`LINK`]) obeys. Returns how many of them did.
-    pub fn limits(&mut self, now: Instant, limits: &[(u32, Side, Rate)]) -> usize {
+    /// Gives nodes other rates from `now` on, by the way of their frames. Today the link ([`LINK`])
+    /// obeys. Returns how many of them did.
+    pub fn limits(&mut self, now: Instant, limits: &[(u32, Way, Rate)]) -> usize {
         let mut obeyed = 0;
-        for &(_, side, rate) in limits.iter().filter(|(node, ..)| *node == LINK) {
-            self.trees[side.way_out()].set_rate(now, rate);
-            self.enforcers[side.way_out()].set_rate(rate);
+        for &(_, way, rate) in limits.iter().filter(|(node, ..)| *node == LINK) {
+            self.set_rate(now, way, rate);
             obeyed += 1;
         }
         obeyed
+    }
+
+    fn set_rate(&mut self, now: Instant, way: Way, rate: Rate) {
+        self.trees[way].set_rate(now, rate);
+        self.enforcers[way].set_rate(rate);
+    }
+
+    /// Lets the rate of the link follow what it carries, where the policy leaves that to weir. To
+    /// be called each [`Margin::CADENCE`]; more often is harmless.
+    pub fn follow(&mut self, now: Instant) {
+        for way in Way::ALL {
+            if let Some(margin) = &mut self.margins[way] {
+                let rate = margin.follow(now, &self.ledger.total()[way], &self.watch);
+                self.set_rate(now, way, rate);
+            }
+        }
+    }
+
+    /// Who finds what the link carries on this way, where the policy leaves that to weir.
+    #[must_use]
+    pub fn margin(&self, way: Way) -> Option<&Margin> {
+        self.margins[way].as_ref()
     }
 
     /// Forgets flows and made leaves that have been silent for long; bounded work per call. To be
@@ -398,16 +436,21 @@ impl Engine {
         &self.conditioner
     }
 
-    /// What the link carries now towards the port of `side`.
+    /// What the link carries now on this way.
     #[must_use]
-    pub fn rate(&self, side: Side) -> Rate {
-        self.trees[side.way_out()].rate()
+    pub fn rate(&self, way: Way) -> Rate {
+        self.trees[way].rate()
     }
 
-    /// Frames and bytes that wait for the port of `side`.
+    /// What the link as a whole has counted on this way.
     #[must_use]
-    pub fn waiting(&self, side: Side) -> (usize, Bytes) {
-        let way = side.way_out();
+    pub fn total(&self, way: Way) -> &Counters {
+        &self.ledger.total()[way]
+    }
+
+    /// Frames and bytes that wait on this way.
+    #[must_use]
+    pub fn waiting(&self, way: Way) -> (usize, Bytes) {
         let held = self.ledger.total()[way].held;
         (self.trees[way].len(), Bytes::new(held.bytes))
     }

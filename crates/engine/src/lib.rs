@@ -6,6 +6,7 @@ mod allocate;
 mod cares;
 mod change;
 mod compile;
+mod driver;
 mod enforce;
 mod engine;
 mod explain;
@@ -20,6 +21,7 @@ mod watch;
 
 pub use allocate::why_queues;
 pub use change::{Change, Layout};
+pub use driver::{Driver, Exchange, Single};
 pub use engine::{Config, Demand, Engine, LINK, LeafBooks, Snapshot};
 pub use explain::Trace;
 pub use ledger::{Count, Counters, Delay};

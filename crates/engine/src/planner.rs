@@ -20,6 +20,7 @@ use crate::compile;
 use crate::enforce;
 use crate::engine::Config;
 use crate::ledger::{CHUNK, chunk};
+use crate::margin::Margin;
 use crate::steady;
 use crate::treatments;
 
@@ -146,7 +147,6 @@ impl Planner {
         let (spec, rules) = compile::spec(plan, &layout);
         layout.rules = rules;
         layout.asked = plan.asked.iter().map(|a| layout.slots[a.node as usize]).collect();
-        let parted = heirs(plan, &layout, &parted);
         let needed = (numbers.next as usize).div_ceil(CHUNK);
         let (before, told) = (&self.told, self.told.then(plan, &layout, spec));
         let change = Change {
@@ -159,10 +159,11 @@ impl Planner {
             condition: weir_condition::Edit::between(&before.steadied, &told.steadied, self.flows),
             treatments: police::Edit::between(&before.treated, &told.treated),
             chunks: (self.chunks..needed).map(|_| chunk()).collect(),
+            margins: ByWay::WAYS.map(|way| Margin::of(plan, way)),
             gone: gone.clone(),
             closed: (0, 0),
             rest: layout.slots[plan.rest as usize],
-            parted,
+            parted: heirs(plan, &layout, &parted),
             layout: Arc::new(layout),
         };
         *self = Planner {
@@ -217,7 +218,7 @@ impl Told {
         Told {
             rules,
             trees: compile::trees(plan, layout, &self.trees),
-            enforced: ByWay::WAYS.map(|way| allocate::spec(plan, layout, |both| both[way])),
+            enforced: ByWay::WAYS.map(|way| allocate::spec(plan, layout, way)),
             steadied: steady::spec(plan, layout),
             treated: treatments::spec(plan, layout, &self.treated),
         }

@@ -2,10 +2,9 @@
 //! rate: a narrow one needs its senders held, a wide one has its queues.
 
 use weir_condition::{Leaf, Loss, RoundTrip, Spec, Told};
-use weir_packet::Side;
 use weir_policy::plan::{Kind, NodeId, Shares};
 use weir_policy::{self as policy, LeafWords, Mss, Plan, Queue, TcpRate};
-use weir_units::{ByWay, Bytes, Rate, Span};
+use weir_units::{Bytes, Rate, Span, Way};
 
 use crate::change::Layout;
 
@@ -24,21 +23,14 @@ const SMALLEST: u64 = 256;
 /// What condition is told of a plan.
 pub(crate) fn spec(plan: &Plan, layout: &Layout) -> Spec {
     let mut spec = Spec { told: vec![Told::default()], ..Spec::default() };
-    // what comes in from the LAN travels up
-    let up = leaves(plan, layout, &mut spec.told, |both| both.up, |rates| rates.up);
-    let down = leaves(plan, layout, &mut spec.told, |both| both.down, |rates| rates.down);
-    spec.leaves = [up, down];
+    for way in Way::ALL {
+        spec.leaves[way] = leaves(plan, layout, &mut spec.told, way);
+    }
     spec
 }
 
-fn leaves(
-    plan: &Plan,
-    layout: &Layout,
-    list: &mut Vec<Told>,
-    way: impl Fn(&ByWay<Shares>) -> Shares,
-    rate: impl Fn(&ByWay<Option<Rate>>) -> Option<Rate>,
-) -> Vec<Leaf> {
-    let line = way(&plan.nodes[0].shares).rate;
+fn leaves(plan: &Plan, layout: &Layout, list: &mut Vec<Told>, way: Way) -> Vec<Leaf> {
+    let line = plan.nodes[0].shares[way].rate;
     let mut leaves = Vec::new();
     for (node, id) in plan.nodes.iter().zip(0u32..).skip(1) {
         let words = plan.words_of(id);
@@ -58,7 +50,7 @@ fn leaves(
             let fixed = match sized_for {
                 TcpRate::Present => None,
                 TcpRate::Guaranteed => Some(shares.rate),
-                TcpRate::At(both) => rate(&both),
+                TcpRate::At(both) => both[way],
             };
             let rate = fixed.unwrap_or(ceil);
             leaves.push(Leaf { number, told, rate, fixed: fixed.is_some() });
@@ -66,27 +58,23 @@ fn leaves(
         if node.kind == Kind::Interior {
             continue;
         }
-        add(layout.slots[id as usize], way(&node.shares));
+        add(layout.slots[id as usize], node.shares[way]);
         if let (Kind::Each(each), Some(&(first, count))) = (&node.kind, layout.each.get(&id)) {
-            (first..first + count).for_each(|number| add(number, way(&each.shares)));
+            (first..first + count).for_each(|number| add(number, each.shares[way]));
         }
     }
     leaves.sort_unstable_by_key(|leaf| leaf.number);
     leaves
 }
 
-/// What is done to the connections whose data go through a leaf from `side` on, also where nobody
+/// What is done to the connections whose data travel this way through a leaf, also where nobody
 /// asked for it.
-pub(crate) fn in_words(plan: &Plan, node: NodeId, side: Side) -> Option<String> {
-    let way = |both: &ByWay<Shares>| match side {
-        Side::Lan => both.up,
-        Side::Wan => both.down,
-    };
-    let line = way(&plan.nodes[0].shares).rate;
+pub(crate) fn in_words(plan: &Plan, node: NodeId, way: Way) -> Option<String> {
+    let line = plan.nodes[0].shares[way].rate;
     let leaf = plan.node(node);
     let shares = match &leaf.kind {
-        Kind::Each(each) => way(&each.shares),
-        Kind::Leaf | Kind::Interior => way(&leaf.shares),
+        Kind::Each(each) => each.shares[way],
+        Kind::Leaf | Kind::Interior => leaf.shares[way],
     };
     let told = told(plan.words_of(node), shares.ceil.min(line), line);
     let done = [
@@ -155,7 +143,7 @@ mod tests {
         let reading = read(Source::new("p", text), &mut |_| Err(String::new())).unwrap();
         let plan = &reading.plans[0];
         let node = plan.nodes.iter().position(|node| &*node.path == "/a").unwrap();
-        in_words(plan, NodeId::try_from(node).unwrap(), Side::Lan)
+        in_words(plan, NodeId::try_from(node).unwrap(), Way::Up)
     }
 
     #[test]

@@ -35,18 +35,18 @@ impl Engine {
         let again = if self.watch.is_idle() {
             Again::default()
         } else {
-            self.watch.burst(now, side, &self.pool, burst.frames(), headers, labels)
+            self.watch.burst(now, side.way(), &self.pool, burst.frames(), headers, labels)
         };
 
         let way = side.way();
         let tree = &mut self.trees[way];
         labels.iter().for_each(|label| tree.expect(label));
         if !self.conditioner.is_idle() {
-            self.conditioner.expect(side, labels);
+            self.conditioner.expect(way, labels);
         }
         let is_policed = !self.policer.is_idle();
         if is_policed {
-            self.policer.expect(side, labels);
+            self.policer.expect(way, labels);
         }
         for (at, frame) in burst.drain().enumerate() {
             let mut label = self.scratch.labels[at];
@@ -209,7 +209,7 @@ impl Engine {
         }
         let Engine { pool, trees, ledger, watch, stale_before, .. } = self;
         let tree = &mut trees[side.way_out()];
-        let is_watched = watch.looks_at(side);
+        let is_watched = watch.looks_at(side.way_out());
         tree.pop_burst(now, out.room(), |waiting| {
             let (label, bytes) = (waiting.label, waiting.frame.len());
             if waiting.since < *stale_before {

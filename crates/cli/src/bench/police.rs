@@ -11,7 +11,7 @@ use weir_condition::meter::{Colour, Terms};
 use weir_condition::police::{Edit, Fate, Police, Policer, Spec, Treatment};
 use weir_packet::{Headers, Label, Side};
 use weir_units::limits::BURST_FRAMES;
-use weir_units::{Bytes, Instant, Rate, Span};
+use weir_units::{Bytes, Instant, Rate, Span, Way};
 
 use super::{Figures, Rounds, per, timed, within};
 
@@ -118,7 +118,7 @@ impl Bench {
             }
             self.next += burst;
             self.now += Span::from_ns(100);
-            self.policer.expect(Side::Lan, labels);
+            self.policer.expect(Way::Up, labels);
             for label in labels {
                 let judged = self.policer.treat(self.now, FRAME, &mut bytes, label);
                 passed += usize::from(judged.is_ok() && label.colour == 0);

@@ -118,7 +118,7 @@ fn round(mut dice: Dice) {
             28 if dice.below(20) == 0 => engine.forget_waiting(at),
             28 if dice.below(20) == 0 => {
                 let rate = Rate::from_bps(1 << dice.below(40));
-                assert_eq!(engine.limits(at, &[(0, side, rate)]), 1);
+                assert_eq!(engine.limits(at, &[(0, side.way_out(), rate)]), 1);
             }
             _ if change.is_none() => {
                 let rate = 1 << (20 + dice.below(14));
