@@ -8,7 +8,7 @@ use weir_packet::Label;
 use weir_share::{Behind, Fate, Flows, Hsdba, Options, Place, Places, Weir, Who, hsdba};
 use weir_units::{Bytes, Instant, Rate};
 
-use crate::allocate::{Among, Held, LAWS, Law, Spec, Tree};
+use crate::lower::{Among, Held, LAWS, Law, Spec, Tree};
 
 /// The allocators of one port.
 #[derive(Debug, Default)]

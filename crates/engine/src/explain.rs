@@ -12,7 +12,8 @@ use weir_policy::plan::{Kind, Node, NodeId};
 use weir_policy::{Place, Plan, say};
 use weir_units::{Rate, Way};
 
-use crate::{Engine, allocate, enforce, steady};
+use crate::lower::{self, Table};
+use crate::{Engine, enforce};
 use scaled::{Scaled, scaled};
 
 /// What would become of a packet.
@@ -78,7 +79,7 @@ impl Engine {
     fn share(&self, plan: &Plan, way: Way, leaf: Option<u32>) -> Option<(Rate, NodeId)> {
         let leaf = leaf.or_else(|| self.layout().slot(plan.rest))?;
         let share = self.enforcers[way].share(leaf)?;
-        let spec = allocate::spec(plan, self.layout(), way);
+        let spec = lower::allocators(&Table::of(plan, self.layout()), way);
         let by = enforce::limiter(&spec, &share)?;
         Some((share.rate, self.layout().node_of(by)?))
     }
@@ -107,7 +108,7 @@ impl Trace {
         let (treated, waits): (Vec<_>, Vec<_>) =
             words.into_iter().partition(|(word, _)| is_condition(word));
         lines.extend(treated.iter().map(|(word, value)| format!("condition {word} {value}")));
-        let steadied = steady::in_words(plan, self.node, self.way);
+        let steadied = lower::in_words(plan, self.node, self.way);
         lines.extend(steadied.map(|words| format!("condition {words}")));
         lines.extend(self.allocated(plan));
         lines.push(format!("shape     {}", self.waits(plan, &waits)));

@@ -27,8 +27,8 @@ use weir_policy::Plan;
 use weir_shape::Link;
 use weir_units::{Instant, Rate, Span, Way};
 
-use crate::compile;
 use crate::ledger::Counters;
+use crate::lower;
 use crate::watch::Watch;
 use slope::Slope;
 pub use window::Look;
@@ -184,7 +184,7 @@ impl Margin {
             slope: Slope::new(),
             all: 0,
             told,
-            link: compile::link(plan),
+            link: lower::link(plan),
             rate: told.part(BELOW),
             line: None,
             witnesses: 0,

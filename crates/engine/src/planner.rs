@@ -8,21 +8,17 @@ use std::sync::Arc;
 
 use weir_classify::Index;
 use weir_condition::police;
+use weir_policy::Plan;
 use weir_policy::plan::{Kind, NodeId};
-use weir_policy::{By, Plan};
-use weir_shape::tree::{self, Edit};
-use weir_units::ByWay;
-use weir_units::limits;
+use weir_shape::tree::Edit;
+use weir_units::{By, ByWay, limits};
 
-use crate::allocate;
 use crate::change::{Change, Layout};
-use crate::compile;
 use crate::enforce;
 use crate::engine::Config;
 use crate::ledger::{CHUNK, chunk};
+use crate::lower::{self, Lowered, Table};
 use crate::margin::Margin;
-use crate::steady;
-use crate::treatments;
 
 /// Who has which number, now.
 #[derive(Debug, Default)]
@@ -33,24 +29,10 @@ pub struct Planner {
     leaving: Vec<Range<u32>>,
     next: u32,
     chunks: usize,
-    told: Told,
+    /// What the stages have been told.
+    told: Lowered,
     /// How many connections the engine remembers.
     flows: usize,
-}
-
-/// What the stages have been told.
-#[derive(Debug, Default)]
-struct Told {
-    /// What frames are classified by.
-    rules: weir_classify::Spec,
-    /// The trees.
-    trees: ByWay<tree::Spec>,
-    /// What is done to TCP.
-    steadied: weir_condition::Spec,
-    /// Who is enforced without queues.
-    enforced: ByWay<allocate::Spec>,
-    /// What is policed and marked.
-    treated: police::Spec,
 }
 
 #[derive(Clone, Debug)]
@@ -144,11 +126,10 @@ impl Planner {
             held.insert(node.path.clone(), Held { slot, is_leaf, each });
         }
         let gone = self.gone(&kept);
-        let (spec, rules) = compile::spec(plan, &layout);
-        layout.rules = rules;
+        layout.rules = lower::numbers(plan);
         layout.asked = plan.asked.iter().map(|a| layout.slots[a.node as usize]).collect();
         let needed = (numbers.next as usize).div_ceil(CHUNK);
-        let (before, told) = (&self.told, self.told.then(plan, &layout, spec));
+        let (before, told) = (&self.told, Lowered::after(&self.told, &Table::of(plan, &layout)));
         let change = Change {
             index: Some(Index::compile(&told.rules)),
             has_new_rules: before.rules != told.rules,
@@ -157,7 +138,7 @@ impl Planner {
             enforced: ByWay::WAYS
                 .map(|way| enforce::Edit::between(&before.enforced[way], &told.enforced[way])),
             condition: weir_condition::Edit::between(&before.steadied, &told.steadied, self.flows),
-            treatments: police::Edit::between(&before.treated, &told.treated),
+            treatments: police::Edit::between(&before.policed, &told.policed),
             chunks: (self.chunks..needed).map(|_| chunk()).collect(),
             margins: ByWay::WAYS.map(|way| Margin::of(plan, way)),
             gone: gone.clone(),
@@ -209,19 +190,6 @@ impl Planner {
             gone.extend(ranges.filter(|r| !kept.contains(&r.start)));
         }
         merge(gone)
-    }
-}
-
-impl Told {
-    /// What they are told next.
-    fn then(&self, plan: &Plan, layout: &Layout, rules: weir_classify::Spec) -> Told {
-        Told {
-            rules,
-            trees: compile::trees(plan, layout, &self.trees),
-            enforced: ByWay::WAYS.map(|way| allocate::spec(plan, layout, way)),
-            steadied: steady::spec(plan, layout),
-            treated: treatments::spec(plan, layout, &self.treated),
-        }
     }
 }
 

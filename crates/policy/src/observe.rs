@@ -1,9 +1,9 @@
 //! The policy that only watches: the same classes with nothing that holds a frame back, so that
 //! what each class carries can be counted before anything is shaped.
 
-use weir_units::{ByWay, Rate};
+use weir_units::{ByWay, Priority, Rate};
 
-use crate::class::{Enforce, Priority};
+use crate::class::Enforce;
 use crate::leaf::{Aqm, AqmKind, LeafWords, Mark, Mss, Queue, Tcp, TcpClock, TcpLoss, TcpRate};
 use crate::plan::{Kind, Plan, Shares};
 

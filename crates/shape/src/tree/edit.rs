@@ -245,7 +245,7 @@ impl Families<'_> {
         let below = self.children.get(&number).map_or(&[][..], |list| list);
         let told: Vec<Child> = below
             .iter()
-            .map(|c| Child { weight: c.weight, priority: c.priority, rate: c.rate })
+            .map(|c| Child { weight: c.weight, priority: c.priority.0, rate: c.rate })
             .collect();
         let is_large = told.len() > at_once;
         let (interior, shares) = sorted(&told, rate, is_large);

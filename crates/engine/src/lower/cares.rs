@@ -8,7 +8,7 @@ use weir_shape::aqm::{Aqm, Cobalt, Codel, Pie, Red, Wred};
 use weir_shape::tree::{Care, NextSession, Queueing, Sessions};
 use weir_units::{Rate, Span, Way};
 
-use crate::steady;
+use super::tcp;
 
 /// Entries that are kept for leaves that may come back; then the list starts anew.
 const KEPT: usize = 1_024;
@@ -17,7 +17,7 @@ const KEPT: usize = 1_024;
 const THREE_FRAMES: u32 = 3 * 1_538;
 
 /// The cares of one tree while it is being compiled.
-pub(crate) struct Cares {
+pub(super) struct Cares {
     list: Vec<Care>,
     /// By the words' place in the plan and the rate.
     known: BTreeMap<(u32, Rate), u16>,
@@ -25,17 +25,17 @@ pub(crate) struct Cares {
 
 impl Cares {
     /// Those of the policy before keep their places.
-    pub(crate) fn after(before: &[Care]) -> Cares {
+    pub(super) fn after(before: &[Care]) -> Cares {
         let kept = if before.len() > KEPT { &[] } else { before };
         Cares { list: kept.to_vec(), known: BTreeMap::new() }
     }
 
-    pub(crate) fn into_list(self) -> Vec<Care> {
+    pub(super) fn into_list(self) -> Vec<Care> {
         self.list
     }
 
     /// The place of what these words mean for a leaf that may have `ceil`.
-    pub(crate) fn of(&mut self, words_at: u32, words: &LeafWords, ceil: Rate, way: Way) -> u16 {
+    pub(super) fn of(&mut self, words_at: u32, words: &LeafWords, ceil: Rate, way: Way) -> u16 {
         let rate = about(ceil);
         if let Some(&at) = self.known.get(&(words_at, rate)) {
             return at;
@@ -106,7 +106,7 @@ fn places_for_the_first(session: &policy::Session) -> u32 {
 /// What a connection may have waiting in its own queue without being told anything. Where windows
 /// are sized, that is what a sized one may come to: a drop would only undo it.
 fn spared(words: &LeafWords, rate: Rate) -> u32 {
-    if !steady::sizes_windows(words, rate) {
+    if !tcp::sizes_windows(words, rate) {
         return THREE_FRAMES;
     }
     let round_trip = rate.bytes_in(Span::from_ms(100)).get();

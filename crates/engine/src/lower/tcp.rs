@@ -6,7 +6,7 @@ use weir_policy::plan::{Kind, NodeId, Shares};
 use weir_policy::{self as policy, LeafWords, Mss, Plan, Queue, TcpRate};
 use weir_units::{Bytes, Rate, Span, Way};
 
-use crate::change::Layout;
+use super::{Own, Table};
 
 /// At this rate and below, a leaf that says nothing holds its senders.
 const NARROW: Rate = Rate::from_bps(1_000_000);
@@ -20,24 +20,23 @@ const HEADERS: u64 = 40;
 /// Smaller segments are mostly headers.
 const SMALLEST: u64 = 256;
 
-/// What condition is told of a plan.
-pub(crate) fn spec(plan: &Plan, layout: &Layout) -> Spec {
+/// What condition is told.
+pub(super) fn spec(table: &Table<'_>) -> Spec {
     let mut spec = Spec { told: vec![Told::default()], ..Spec::default() };
     for way in Way::ALL {
-        spec.leaves[way] = leaves(plan, layout, &mut spec.told, way);
+        spec.leaves[way] = leaves(table, &mut spec.told, way);
     }
     spec
 }
 
-fn leaves(plan: &Plan, layout: &Layout, list: &mut Vec<Told>, way: Way) -> Vec<Leaf> {
-    let line = plan.nodes[0].shares[way].rate;
+fn leaves(table: &Table<'_>, list: &mut Vec<Told>, way: Way) -> Vec<Leaf> {
     let mut leaves = Vec::new();
-    for (node, id) in plan.nodes.iter().zip(0u32..).skip(1) {
-        let words = plan.words_of(id);
+    for row in &table.rows[1..] {
+        let words = row.words;
         let sized_for = words.tcp.as_ref().map_or(TcpRate::Present, |tcp| tcp.rate);
         let mut add = |number: u32, shares: Shares| {
-            let ceil = shares.ceil.min(line);
-            let told = told(words, ceil, line);
+            let ceil = table.most(shares, way);
+            let told = told(words, ceil, table.rate(way));
             if told == Told::default() || ceil == Rate::ZERO {
                 return;
             }
@@ -55,13 +54,10 @@ fn leaves(plan: &Plan, layout: &Layout, list: &mut Vec<Told>, way: Way) -> Vec<L
             let rate = fixed.unwrap_or(ceil);
             leaves.push(Leaf { number, told, rate, fixed: fixed.is_some() });
         };
-        if node.kind == Kind::Interior {
-            continue;
+        if let Own::Made { .. } = row.own {
+            add(row.number, row.shares(way));
         }
-        add(layout.slots[id as usize], node.shares[way]);
-        if let (Kind::Each(each), Some(&(first, count))) = (&node.kind, layout.each.get(&id)) {
-            (first..first + count).for_each(|number| add(number, each.shares[way]));
-        }
+        row.leaves().for_each(|number| add(number, row.of_a_leaf(way)));
     }
     leaves.sort_unstable_by_key(|leaf| leaf.number);
     leaves
@@ -87,7 +83,7 @@ pub(crate) fn in_words(plan: &Plan, node: NodeId, way: Way) -> Option<String> {
 }
 
 /// Whether windows are sized in a leaf with these words that may have `ceil`.
-pub(crate) fn sizes_windows(words: &LeafWords, ceil: Rate) -> bool {
+pub(super) fn sizes_windows(words: &LeafWords, ceil: Rate) -> bool {
     let is_fair = words.queue.unwrap_or_default() != Queue::Fifo;
     let said = words.tcp.as_ref().and_then(|tcp| tcp.window);
     said.unwrap_or(is_fair && ceil <= NARROW)
