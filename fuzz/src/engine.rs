@@ -11,7 +11,7 @@ pub fn engine(data: &[u8]) {
     let Some((&choice, mut rest)) = data.split_first() else { return };
     let mut planner = Planner::new();
     let first = planner.prepare(&plan(choice)).expect("a small policy fits");
-    let config = Config { queue_frames: 8, flows: 16, seed: 3, watch: true };
+    let config = Config { queue_frames: 8, flows: 16, seed: 3, watch: true, ..Config::default() };
     let engine = Engine::new(config, Pool::new(20, 2_048), first, Instant::ZERO);
     let mut driver = Driver::new(engine, &Member::ONE_EACH);
     let mut now = Instant::ZERO;

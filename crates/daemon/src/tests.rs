@@ -119,7 +119,13 @@ impl World {
         let (link, reader) = Link::start(Start {
             plan: begin.revision.plan.clone(),
             observing: false,
-            config: Config { queue_frames: 2_000, flows: 64, seed: 1, watch: true },
+            config: Config {
+                queue_frames: 2_000,
+                flows: 64,
+                seed: 1,
+                watch: true,
+                ..Config::default()
+            },
             pool: Pool::new(4_100, 2_048),
             ports: BySide { lan, wan }.map(|port| Some(Port::Memory(Box::new(port)))),
             pulse: Pulse::default(),

@@ -33,11 +33,14 @@ pub struct Config {
     /// Whether TCP's numbers are watched: what comes again or late is counted, round trips are
     /// timed, and a margin can be found. 32 bytes a connection.
     pub watch: bool,
+    /// Whether classes and leaves obey [`Engine::limits`], and not the link alone: 64 bytes for
+    /// each of them.
+    pub limits: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { queue_frames: 4_096, flows: FLOWS, seed: 0, watch: false }
+        Config { queue_frames: 4_096, flows: FLOWS, seed: 0, watch: false, limits: false }
     }
 }
 
@@ -57,6 +60,7 @@ pub struct Engine {
     margins: ByWay<Option<Margin>>,
     pub(crate) scratch: Box<Scratch>,
     layout: Arc<Layout>,
+    takes_limits: bool,
     /// Frames that came before do not leave any more.
     pub(crate) stale_before: Instant,
 }
@@ -77,6 +81,25 @@ pub struct Demand {
     pub offered: ByWay<u64>,
     /// Bytes that wait now.
     pub waiting: ByWay<u64>,
+    /// Whether all leaves of the node are in it; if not, ask again.
+    pub is_whole: bool,
+    /// How far it is: among the ranges of leaves, and within one.
+    at: (u32, u32),
+}
+
+impl Demand {
+    /// Of this node, to be filled in by [`Engine::demands`].
+    #[must_use]
+    pub fn of(node: u32) -> Demand {
+        Demand { node, ..Demand::default() }
+    }
+
+    fn add(&mut self, counted: &ByWay<Counters>) {
+        for way in Way::ALL {
+            self.offered[way] += counted[way].received.bytes;
+            self.waiting[way] += counted[way].held.bytes;
+        }
+    }
 }
 
 /// A slice of the books.
@@ -160,6 +183,7 @@ impl Engine {
                 labels: [nothing; BURST_FRAMES],
             }),
             layout: first.layout.clone(),
+            takes_limits: config.limits,
             stale_before: Instant::ZERO,
         };
         engine.ledger.grow(&mut first.chunks);
@@ -343,26 +367,62 @@ impl Engine {
         (end < self.ledger.leaves()).then_some(end)
     }
 
-    /// Fills in what the named nodes would like to send. Today the link ([`LINK`]) and leaves
-    /// answer; classes between them will when the tree keeps their sums.
-    pub fn demands(&self, wanted: &mut [Demand]) {
-        for demand in wanted {
-            let slot = match demand.node {
-                LINK => Some(self.ledger.total()),
-                leaf => self.ledger.leaf(leaf),
+    /// Fills in what the named nodes would like to send, of up to 4 096 leaves a call. A class is
+    /// the sum of its leaves; what waits in the queue of a branch without queues of its own waits
+    /// in the leaf that it is of. Returns whether all are whole; if not, call again with the same.
+    pub fn demands(&self, wanted: &mut [Demand]) -> bool {
+        let mut budget = SLICE;
+        for demand in wanted.iter_mut().filter(|demand| !demand.is_whole) {
+            let one = demand.node..demand.node + 1;
+            let ranges = match self.layout.below.part(demand.node) {
+                _ if demand.node == LINK => {
+                    demand.add(self.ledger.total());
+                    demand.is_whole = true;
+                    continue;
+                }
+                Some(ranges) => ranges,
+                None => std::slice::from_ref(&one),
             };
-            demand.offered = slot.map_or_else(ByWay::default, |s| s.map(|c| c.received.bytes));
-            demand.waiting = slot.map_or_else(ByWay::default, |s| s.map(|c| c.held.bytes));
+            while let Some(range) = ranges.get(demand.at.0 as usize) {
+                let from = range.start + demand.at.1;
+                let to = range.end.min(from.saturating_add(budget));
+                for leaf in from..to {
+                    if let Some(counted) = self.ledger.leaf(leaf) {
+                        demand.add(counted);
+                    }
+                }
+                budget -= to - from;
+                if to < range.end {
+                    demand.at.1 += to - from;
+                    return false;
+                }
+                demand.at = (demand.at.0 + 1, 0);
+            }
+            demand.is_whole = true;
         }
+        true
     }
 
-    /// Gives nodes other rates from `now` on, by the way of their frames. Today the link ([`LINK`])
-    /// obeys. Returns how many of them did.
+    /// Gives nodes other rates from `now` on, by the way of their frames. The link ([`LINK`])
+    /// carries as much until the policy changes or weir finds another rate. Where the engine takes
+    /// limits ([`Config::limits`]), classes and leaves have at most as much, and at most what the
+    /// policy says, until they get another limit; [`Rate::MAX`] lifts it. What one may not use
+    /// others have, as under a ceiling. Returns how many obeyed: HSDBA limits the link alone.
+    ///
+    /// Cost: O(log n) for each.
     pub fn limits(&mut self, now: Instant, limits: &[(u32, Way, Rate)]) -> usize {
         let mut obeyed = 0;
-        for &(_, way, rate) in limits.iter().filter(|(node, ..)| *node == LINK) {
-            self.set_rate(now, way, rate);
-            obeyed += 1;
+        for &(node, way, rate) in limits {
+            if node == LINK {
+                self.set_rate(now, way, rate);
+                obeyed += 1;
+                continue;
+            }
+            let (tree, enforcer) = (&mut self.trees[way], &mut self.enforcers[way]);
+            // the queue of all that the link holds has the number of one leaf of these
+            let is_queue = !enforcer.is_queue_of_link(node) && tree.limit(now, node, rate);
+            let is_enforced = self.takes_limits && enforcer.limit(node, rate);
+            obeyed += usize::from(is_queue || is_enforced);
         }
         obeyed
     }

@@ -32,6 +32,8 @@ pub(crate) struct Table<'p> {
     pub(crate) link: Link,
     /// The leaf for frames that are nobody's.
     rest: u32,
+    /// Whether nodes may be limited while traffic flows.
+    takes_limits: bool,
     /// By node of the plan: a parent comes before its children, the link first.
     rows: Vec<Row<'p>>,
 }
@@ -93,9 +95,15 @@ impl<'p> Table<'p> {
             branch: None,
         });
         let rest = layout.slots[plan.rest as usize];
-        let mut table = Table { plan, link: link(plan), rest, rows: rows.collect() };
+        let mut table =
+            Table { plan, link: link(plan), rest, takes_limits: false, rows: rows.collect() };
         table.find_branches();
         table
+    }
+
+    /// The same for an engine whose nodes may be limited.
+    pub(crate) fn taking_limits(self, takes_limits: bool) -> Table<'p> {
+        Table { takes_limits, ..self }
     }
 
     /// Which nodes are enforced as a whole: themselves if they are leaves, and all below.

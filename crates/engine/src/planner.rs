@@ -13,7 +13,7 @@ use weir_policy::plan::{Kind, NodeId};
 use weir_shape::tree::Edit;
 use weir_units::{By, ByWay, limits};
 
-use crate::change::{Change, Layout};
+use crate::change::{Below, Change, Layout};
 use crate::enforce;
 use crate::engine::Config;
 use crate::ledger::{CHUNK, chunk};
@@ -31,8 +31,9 @@ pub struct Planner {
     chunks: usize,
     /// What the stages have been told.
     told: Lowered,
-    /// How many connections the engine remembers.
+    /// How many connections the engine remembers, and whether its nodes take limits.
     flows: usize,
+    takes_limits: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -40,6 +41,18 @@ struct Held {
     slot: u32,
     is_leaf: bool,
     each: Option<(By, Range<u32>)>,
+}
+
+/// A plan with its numbers.
+struct Numbered {
+    /// What is free then.
+    numbers: Numbers,
+    held: BTreeMap<Box<str>, Held>,
+    layout: Layout,
+    /// Numbers that nobody has any more.
+    gone: Vec<Range<u32>>,
+    /// Leaves that have children now, and the leaf that takes over.
+    parted: Vec<(u32, u32)>,
 }
 
 /// The policy needs more numbers than an engine has.
@@ -81,7 +94,7 @@ impl Planner {
     /// A planner for an engine of this config that has no policy yet.
     #[must_use]
     pub fn of(config: &Config) -> Planner {
-        Planner { flows: config.flows.max(8), ..Planner::default() }
+        Planner { flows: config.flows.max(8), takes_limits: config.limits, ..Planner::default() }
     }
 
     /// Makes `plan` ready. Changes are applied in the order in which they were prepared, each until
@@ -90,6 +103,42 @@ impl Planner {
     /// # Errors
     /// [`NoRoom`]; nothing has changed then.
     pub fn prepare(&mut self, plan: &Plan) -> Result<Change, NoRoom> {
+        let Numbered { numbers, held, layout, gone, parted } = self.number(plan)?;
+        let needed = (numbers.next as usize).div_ceil(CHUNK);
+        let table = Table::of(plan, &layout).taking_limits(self.takes_limits);
+        let (before, told) = (&self.told, Lowered::after(&self.told, &table));
+        let change = Change {
+            index: Some(Index::compile(&told.rules)),
+            has_new_rules: before.rules != told.rules,
+            old: None,
+            trees: ByWay::WAYS.map(|way| Edit::between(&before.trees[way], &told.trees[way])),
+            enforced: ByWay::WAYS
+                .map(|way| enforce::Edit::between(&before.enforced[way], &told.enforced[way])),
+            condition: weir_condition::Edit::between(&before.steadied, &told.steadied, self.flows),
+            treatments: police::Edit::between(&before.policed, &told.policed),
+            chunks: (self.chunks..needed).map(|_| chunk()).collect(),
+            margins: ByWay::WAYS.map(|way| Margin::of(plan, way)),
+            gone: gone.clone(),
+            closed: (0, 0),
+            rest: layout.slots[plan.rest as usize],
+            parted,
+            layout: Arc::new(layout),
+        };
+        *self = Planner {
+            held,
+            free: numbers.free,
+            leaving: gone,
+            next: numbers.next,
+            chunks: needed.max(self.chunks),
+            told,
+            flows: self.flows,
+            takes_limits: self.takes_limits,
+        };
+        Ok(change)
+    }
+
+    /// Gives each node of a plan its number.
+    fn number(&self, plan: &Plan) -> Result<Numbered, NoRoom> {
         let mut numbers = Numbers { free: self.free.clone(), next: self.next };
         numbers.free.extend(self.leaving.iter().cloned());
         numbers.merge();
@@ -125,38 +174,11 @@ impl Planner {
             kept.insert(slot);
             held.insert(node.path.clone(), Held { slot, is_leaf, each });
         }
-        let gone = self.gone(&kept);
         layout.rules = lower::numbers(plan);
+        layout.below = Below::of(plan, &layout);
         layout.asked = plan.asked.iter().map(|a| layout.slots[a.node as usize]).collect();
-        let needed = (numbers.next as usize).div_ceil(CHUNK);
-        let (before, told) = (&self.told, Lowered::after(&self.told, &Table::of(plan, &layout)));
-        let change = Change {
-            index: Some(Index::compile(&told.rules)),
-            has_new_rules: before.rules != told.rules,
-            old: None,
-            trees: ByWay::WAYS.map(|way| Edit::between(&before.trees[way], &told.trees[way])),
-            enforced: ByWay::WAYS
-                .map(|way| enforce::Edit::between(&before.enforced[way], &told.enforced[way])),
-            condition: weir_condition::Edit::between(&before.steadied, &told.steadied, self.flows),
-            treatments: police::Edit::between(&before.policed, &told.policed),
-            chunks: (self.chunks..needed).map(|_| chunk()).collect(),
-            margins: ByWay::WAYS.map(|way| Margin::of(plan, way)),
-            gone: gone.clone(),
-            closed: (0, 0),
-            rest: layout.slots[plan.rest as usize],
-            parted: heirs(plan, &layout, &parted),
-            layout: Arc::new(layout),
-        };
-        *self = Planner {
-            held,
-            free: numbers.free,
-            leaving: gone,
-            next: numbers.next,
-            chunks: needed.max(self.chunks),
-            told,
-            flows: self.flows,
-        };
-        Ok(change)
+        let parted = heirs(plan, &layout, &parted);
+        Ok(Numbered { numbers, held, layout, gone: self.gone(&kept), parted })
     }
 
     /// What the class had before: by its path, by the path it says it had, or by that of a class

@@ -16,7 +16,7 @@ fn plan(up: &str) -> Plan {
 
 fn driver(up: &str) -> (Planner, Driver) {
     let mut planner = Planner::new();
-    let config = Config { queue_frames: 200, flows: 64, seed: 1, watch: true };
+    let config = Config { queue_frames: 200, flows: 64, seed: 1, watch: true, limits: false };
     let first = planner.prepare(&plan(up)).expect("fits");
     let engine = Engine::new(config, Pool::new(500, 2_048), first, Instant::ZERO);
     (planner, Driver::new(engine, &Member::ONE_EACH))
@@ -122,7 +122,7 @@ fn a_rate_that_weir_finds_is_in_effect_from_the_first_frame_and_through_edits() 
         read(Source::new("p", text(class)), &mut |_| Err(String::new())).unwrap().plans.remove(0)
     };
     let mut planner = Planner::new();
-    let config = Config { queue_frames: 20, flows: 64, seed: 1, watch: true };
+    let config = Config { queue_frames: 20, flows: 64, seed: 1, watch: true, limits: false };
     let first = planner.prepare(&plan("a")).expect("fits");
     let engine = Engine::new(config, Pool::new(100, 2_048), first, Instant::ZERO);
     let mut driver = Driver::new(engine, &Member::ONE_EACH);

@@ -76,8 +76,8 @@ fn what_waits_and_who_has_many_addresses_is_told() {
     receive(&mut engine, now, 64);
     let left = leave(&mut engine, now);
     let waiting = engine.waiting(Way::Up).1.get();
-    let mut demands = [Demand { node: LINK, ..Demand::default() }];
-    engine.demands(&mut demands);
+    let mut demands = [Demand::of(LINK)];
+    assert!(engine.demands(&mut demands));
     assert!(left < 64 && waiting > 0);
     let (up, down) = (waiting, 0);
     assert_eq!((demands[0].waiting, demands[0].offered.down), (ByWay { down, up }, 0));

@@ -47,7 +47,13 @@ fn spec(draw: &mut Draw) -> Spec {
         }
     }
     let cares = (0..6).map(|_| care(draw)).collect();
-    Spec { rate: Rate::from_bps(50_000_000), link: Link::default(), nodes, cares }
+    Spec {
+        rate: Rate::from_bps(50_000_000),
+        link: Link::default(),
+        nodes,
+        cares,
+        ..Spec::default()
+    }
 }
 
 fn node(draw: &mut Draw, number: u32, parent: u32, is_leaf: bool) -> NodeSpec {

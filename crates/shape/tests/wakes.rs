@@ -42,7 +42,7 @@ impl World {
     fn new(rate: Rate, nodes: Vec<NodeSpec>) -> World {
         let now = Instant::from_ns(10_000_000_000);
         let most = nodes.iter().map(|node| node.number as usize).max().unwrap_or(0);
-        let spec = Spec { rate, link: Link::default(), nodes, cares: vec![] };
+        let spec = Spec { rate, link: Link::default(), nodes, cares: vec![], ..Spec::default() };
         let mut tree = Tree::new(FRAMES, FRAMES, 0, now);
         let mut edit = Edit::between(&Spec::default(), &spec);
         tree.apply(now, &mut edit, |leaf| leaf, |_, _, _| {});

@@ -55,7 +55,13 @@ pub(super) fn spec(table: &Table<'_>, way: Way, told: &tree::Spec) -> tree::Spec
             ..node
         }));
     }
-    tree::Spec { rate: table.rate(way), link: table.link, nodes, cares: cares.into_list() }
+    tree::Spec {
+        rate: table.rate(way),
+        link: table.link,
+        nodes,
+        cares: cares.into_list(),
+        takes_limits: table.takes_limits,
+    }
 }
 
 /// The one queue of a branch whose leaves have none, in place of its row.

@@ -17,6 +17,9 @@ pub struct Spec {
     /// How the frames of leaves wait, by the numbers that nodes name. A number that is not here
     /// stands for a plain queue.
     pub cares: Vec<Care>,
+    /// Whether [`super::Tree::limit`] may narrow nodes while traffic flows: that takes 32 bytes a
+    /// node.
+    pub takes_limits: bool,
 }
 
 /// One node.

@@ -35,7 +35,7 @@ fn leaf(number: u32, parent: u32, weight: u64) -> NodeSpec {
 }
 
 fn spec(rate: Rate, nodes: Vec<NodeSpec>) -> Spec {
-    Spec { rate, link: Link::default(), nodes, cares: vec![] }
+    Spec { rate, link: Link::default(), nodes, cares: vec![], ..Spec::default() }
 }
 
 impl World {

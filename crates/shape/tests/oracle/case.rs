@@ -114,7 +114,13 @@ impl Case {
             node.burst = told.burst.map(Bytes::new);
             nodes.push(node);
         }
-        Spec { rate: Rate::from_bps(self.rate), link: Link::default(), nodes, cares: vec![] }
+        Spec {
+            rate: Rate::from_bps(self.rate),
+            link: Link::default(),
+            nodes,
+            cares: vec![],
+            ..Spec::default()
+        }
     }
 }
 
