@@ -211,8 +211,8 @@ impl Conditioner {
     }
 
     /// What a leaf gives its connections whose data travel this way.
-    #[must_use]
-    pub fn lane(&self, way: Way, leaf: u32) -> Option<&Lane> {
+    #[cfg(test)]
+    fn lane(&self, way: Way, leaf: u32) -> Option<&Lane> {
         lane(&self.lanes[way], leaf).filter(|lane| lane.told != 0)
     }
 

@@ -155,7 +155,7 @@ impl Layout {
 impl Layout {
     /// The node that a number stands for: itself, or the class that makes leaves with it.
     #[must_use]
-    pub fn node_of(&self, slot: u32) -> Option<NodeId> {
+    pub(crate) fn node_of(&self, slot: u32) -> Option<NodeId> {
         self.by_slot().find(slot).map(|(node, _)| node)
     }
 

@@ -44,7 +44,7 @@ pub struct Kind(u8);
 
 impl Label {
     /// Stands for all hosts that may be inventions: they take turns as one.
-    pub const NEW_HOSTS: u32 = u32::MAX >> 1;
+    pub(crate) const NEW_HOSTS: u32 = u32::MAX >> 1;
 
     /// The label of a frame of which only the headers are known.
     #[must_use]

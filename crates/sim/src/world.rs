@@ -417,15 +417,6 @@ impl World {
         }
     }
 
-    /// The engine in a box, to change its policy or its rates between two frames. Follow it with
-    /// [`World::kick`].
-    pub fn engine_of_mut(&mut self, node: NodeId) -> Option<&mut Engine> {
-        match &mut self.nodes[node].kind {
-            Kind::Box(boxed) => Some(boxed.driver.engine_mut()),
-            _ => None,
-        }
-    }
-
     /// Frames that a host got and that were no flow's, and frames with a wrong sum.
     #[must_use]
     pub fn refused(&self, node: NodeId) -> (u64, u64) {

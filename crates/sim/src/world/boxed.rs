@@ -72,15 +72,11 @@ impl World {
         // what was queued before something earlier came up is stale
         if boxed.armed == self.now {
             boxed.armed = Instant::MAX;
-            self.kick(node);
+            self.poll(node, None);
         }
     }
 
-    /// Lets leave what may leave a box now, and comes back when there is more.
-    pub fn kick(&mut self, node: NodeId) {
-        self.poll(node, None);
-    }
-
+    /// Lets a frame come and leave what may leave a box now, and comes back when there is more.
     fn poll(&mut self, node: NodeId, mut came: Option<(Side, Frame)>) {
         let now = self.now;
         loop {
