@@ -1,7 +1,7 @@
 //! TCP rate control: any frames, and any segments of a few connections, under a policy that treats
 //! TCP. The first bytes choose the policy; then come pieces: what it is, how long, its bytes.
 
-use weir_condition::{Conditioner, Edit, Fate, Leaf, Loss, RoundTrip, Spec, Told};
+use weir_condition::{Conditioner, Edit, Leaf, Loss, Pacing, RoundTrip, Spec, Told};
 use weir_packet::tcp::{self, Tcp};
 use weir_packet::{Build, Flow, Headers, Label, Net, Pool, Side, checksum};
 use weir_units::{ByWay, Instant, Rate, Span};
@@ -68,8 +68,8 @@ impl Stage {
         let fate = self.conditioner.frame(self.now, bytes, &headers, &label, u32::from(what));
         check(before, self.pool.bytes(&frame), &headers);
         let frame = match fate {
-            Fate::Pass => Some(frame),
-            Fate::Hold(due) => self.conditioner.hold(frame, label, due).err(),
+            Pacing::Pass => Some(frame),
+            Pacing::Hold(due) => self.conditioner.hold(frame, label, due).err(),
         };
         self.let_go(self.now);
         frame.into_iter().for_each(|frame| self.pool.give(frame));

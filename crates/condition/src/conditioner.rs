@@ -12,7 +12,7 @@ use crate::turn::Turn;
 
 /// What becomes of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Pacing {
     /// On to its queue.
     Pass,
     /// It waits until then: hand it to [`Conditioner::hold`].
@@ -106,10 +106,10 @@ impl Conditioner {
         headers: &Headers,
         label: &Label,
         waiting: u32,
-    ) -> Fate {
-        let Some(memory) = self.memory.as_deref_mut() else { return Fate::Pass };
+    ) -> Pacing {
+        let Some(memory) = self.memory.as_deref_mut() else { return Pacing::Pass };
         let place = memory.connections.get_mut(label.flow.index as usize);
-        let Some(connection) = place.filter(|_| label.kind.is_tcp()) else { return Fate::Pass };
+        let Some(connection) = place.filter(|_| label.kind.is_tcp()) else { return Pacing::Pass };
         if (connection.generation, connection.watch) != (label.flow.generation, self.watch) {
             connection.halves.values_mut().for_each(|half| memory.holds.flush(half));
             *connection = Connection::new(label.flow.generation, self.watch);
@@ -120,7 +120,7 @@ impl Conditioner {
             }
             // it must not overtake those before it
             memory.holds.flush(&mut connection.halves[label.way.other()]);
-            return Fate::Pass;
+            return Pacing::Pass;
         };
         let at = micros(now);
         let mut turn = Turn {
@@ -297,7 +297,7 @@ mod tests {
         let headers = Headers::EMPTY;
         let label = Label::new(Side::Lan, &headers);
         assert!(conditioner.is_idle());
-        assert_eq!(conditioner.frame(Instant::ZERO, &mut [], &headers, &label, 0), Fate::Pass);
+        assert_eq!(conditioner.frame(Instant::ZERO, &mut [], &headers, &label, 0), Pacing::Pass);
         assert!(conditioner.take(Instant::ZERO).is_none() && conditioner.next_at().is_none());
         conditioner.apply(&mut Edit::default());
     }
@@ -319,7 +319,7 @@ mod tests {
             let label = Label { flow, leaf: 3, ..Label::new(side, &headers) };
             let now = Instant::ZERO + Span::from_ms(ms);
             let fate = conditioner.frame(now, &mut bytes.to_vec(), &headers, &label, 0);
-            if let Fate::Hold(due) = fate {
+            if let Pacing::Hold(due) = fate {
                 conditioner.hold(pool.fill(bytes).unwrap(), label, due).unwrap();
             }
             (fate, conditioner.counters().answers_held, conditioner.counters().no_room)
@@ -327,12 +327,12 @@ mod tests {
         for index in 0..u32::try_from(HELD_ACKS).unwrap() {
             come(Side::Lan, index, 0, &syn);
             let (fate, held, no_room) = come(Side::Wan, index, 40, &answer);
-            assert!(fate != Fate::Pass && held == u64::from(index) + 1 && no_room == 0);
+            assert!(fate != Pacing::Pass && held == u64::from(index) + 1 && no_room == 0);
         }
         for (more, index) in (1..).zip([HELD_ACKS, HELD_ACKS + 1]) {
             let index = u32::try_from(index).unwrap();
             come(Side::Lan, index, 0, &syn);
-            let counted = (Fate::Pass, HELD_ACKS as u64, more);
+            let counted = (Pacing::Pass, HELD_ACKS as u64, more);
             assert_eq!(come(Side::Wan, index, 40, &answer), counted);
         }
         while let Some((frame, _)) = conditioner.take(Instant::MAX) {

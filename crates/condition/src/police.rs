@@ -25,14 +25,14 @@ pub struct Police {
     /// What was agreed.
     pub terms: Terms,
     /// What becomes of green, yellow and red frames.
-    pub fates: [Fate; 3],
+    pub fates: [Action; 3],
     /// Whether the colour that a frame comes with counts: none gets a better one.
     pub aware: bool,
 }
 
 /// What becomes of frames of one colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Action {
     /// They go on as frames of this colour, with this code point. Where none is named they keep
     /// theirs, and are no better than it says.
     Forward(Colour, Option<u8>),
@@ -250,10 +250,10 @@ impl Rule {
             }
             Treatment::Police(Police { terms, fates, aware }) => {
                 let rulings = fates.map(|fate| match fate {
-                    Fate::Forward(colour, dscp) => {
+                    Action::Forward(colour, dscp) => {
                         Ruling { colour, code_point: dscp.map_or(KEEP, |dscp| dscp & 63) }
                     }
-                    Fate::Drop => Ruling { colour: Colour::Red, code_point: DROP },
+                    Action::Drop => Ruling { colour: Colour::Red, code_point: DROP },
                 });
                 let mode = if *aware { Mode::Aware } else { Mode::Blind };
                 Rule { terms: *terms, rulings, mode }

@@ -5,7 +5,7 @@ use weir_packet::tcp::{self, Tcp};
 use weir_packet::{Headers, Label, Net, edit};
 use weir_units::{ByWay, Instant, Span, Way};
 
-use crate::conditioner::{Counters, Fate};
+use crate::conditioner::{Counters, Pacing};
 use crate::connection::{Connection, Half, NO_SCALE, State};
 use crate::holds::Holds;
 use crate::lane::{CHUNK, Lane};
@@ -34,7 +34,7 @@ pub(crate) struct Turn<'m> {
 }
 
 impl Turn<'_> {
-    pub(crate) fn take(&mut self, waiting: u32) -> Fate {
+    pub(crate) fn take(&mut self, waiting: u32) -> Pacing {
         if self.segment.has(tcp::RST) {
             return self.breaks_off();
         }
@@ -59,9 +59,9 @@ impl Turn<'_> {
     }
 
     /// It must not overtake those before it.
-    fn goes_on(&mut self) -> Fate {
+    fn goes_on(&mut self) -> Pacing {
         self.holds.flush(&mut self.connection.halves[self.way.other()]);
-        Fate::Pass
+        Pacing::Pass
     }
 
     /// Whether it is signed, in a connection where it could be changed.
@@ -75,7 +75,7 @@ impl Turn<'_> {
     /// connection is not: so it stays as it is, and what it says changes nothing here. Either all
     /// segments of a connection are signed, from the SYN on, or none.
     #[cold]
-    pub(crate) fn stays_as_it_is(&mut self) -> Fate {
+    pub(crate) fn stays_as_it_is(&mut self) -> Pacing {
         self.counters.left_alone += 1;
         let fate = self.goes_on();
         let is_first = self.segment.has(tcp::SYN) && !self.segment.has(tcp::ACK);
@@ -88,12 +88,12 @@ impl Turn<'_> {
 
     /// Its receiver rejects it by its numbers: what it says changes nothing here either.
     #[cold]
-    fn is_rejected(&mut self) -> Fate {
+    fn is_rejected(&mut self) -> Pacing {
         self.counters.rejected += 1;
         self.goes_on()
     }
 
-    fn breaks_off(&mut self) -> Fate {
+    fn breaks_off(&mut self) -> Pacing {
         let half = &self.connection.halves[self.way];
         if self.connection.state == State::Open && !half.expects(self.segment.end()) {
             return self.is_rejected();
@@ -102,7 +102,7 @@ impl Turn<'_> {
             self.ends(way);
             self.holds.flush(&mut self.connection.halves[way]);
         }
-        Fate::Pass
+        Pacing::Pass
     }
 
     /// The sender of the data that travel this way has no more to send.
@@ -114,7 +114,7 @@ impl Turn<'_> {
     }
 
     /// A SYN, or the answer to one.
-    fn opens(&mut self) -> Fate {
+    fn opens(&mut self) -> Pacing {
         let opening = Opening::read(self.bytes, self.headers);
         let is_answer = self.segment.has(tcp::ACK);
         if self.connection.state == State::Open {
@@ -130,12 +130,12 @@ impl Turn<'_> {
         let Some(opening) = opening else {
             connection.begins_anew(State::LeftAlone);
             self.counters.left_alone += 1;
-            return Fate::Pass;
+            return Pacing::Pass;
         };
         match (is_answer, connection.state) {
             (true, State::LeftAlone) => {
                 self.counters.left_alone += 1;
-                return Fate::Pass;
+                return Pacing::Pass;
             }
             (true, State::Opening) => return self.answers_syn(opening),
             _ => {}
@@ -149,7 +149,7 @@ impl Turn<'_> {
         }
         self.notes(opening);
         self.counters.unknown += u64::from(is_answer);
-        Fate::Pass
+        Pacing::Pass
     }
 
     /// Notes what a side says when a connection begins; returns whether it said it before.
@@ -166,7 +166,7 @@ impl Turn<'_> {
     /// A SYN in an open connection, or the answer to one again. Its receiver keeps the connection
     /// as it is (RFC 5961, section 4), unless it knows of none, and answers.
     #[cold]
-    fn opens_again(&mut self, opening: Opening) -> Fate {
+    fn opens_again(&mut self, opening: Opening) -> Pacing {
         let (way, segment) = (self.way, self.segment);
         let mss = self.clamp(opening);
         if !segment.has(tcp::ACK) {
@@ -182,7 +182,7 @@ impl Turn<'_> {
     }
 
     /// A SYN-ACK while a SYN waits for one.
-    fn answers_syn(&mut self, opening: Opening) -> Fate {
+    fn answers_syn(&mut self, opening: Opening) -> Pacing {
         let (mine, theirs) = (self.way, self.way.other());
         if !self.connection.is_answered(mine, &self.segment) {
             self.clamp(opening);
@@ -206,7 +206,7 @@ impl Turn<'_> {
         self.is_answer();
         match is_repeated || !is_timed {
             // the other side may have the first one already and go on
-            true => Fate::Pass,
+            true => Pacing::Pass,
             false => self.wait_for_a_turn(),
         }
     }
@@ -243,7 +243,7 @@ impl Turn<'_> {
 
     /// Where a turn takes long, the answer to a SYN waits a part of it: from the round trip that
     /// they see, both sides learn how long their first segment may take.
-    fn wait_for_a_turn(&mut self) -> Fate {
+    fn wait_for_a_turn(&mut self) -> Pacing {
         let connection = &self.connection;
         let mut turn = 0;
         for way in Way::ALL {
@@ -257,16 +257,16 @@ impl Turn<'_> {
         let since = self.at.wrapping_sub(connection.halves[self.way.other()].timed_at());
         let wait = pacing::syn_answer(turn).saturating_sub(since);
         if wait == 0 || since > 1_000_000 {
-            return Fate::Pass;
+            return Pacing::Pass;
         }
         if !self.holds.has_room() {
             self.counters.no_room += 1;
-            return Fate::Pass;
+            return Pacing::Pass;
         }
         self.counters.answers_held += 1;
         // what it waits here is no part of the way to the host and back
         self.connection.halves[self.way].begins_at(self.at.wrapping_add(wait));
-        Fate::Hold(self.now + Span::from_us(u64::from(wait)))
+        Pacing::Hold(self.now + Span::from_us(u64::from(wait)))
     }
 
     /// Data, or the end of them.
@@ -287,7 +287,7 @@ impl Turn<'_> {
     }
 
     /// The acknowledgement of a segment.
-    fn answers(&mut self) -> Fate {
+    fn answers(&mut self) -> Pacing {
         let way = self.way.other();
         let half = &mut self.connection.halves[way];
         let is_duplicate = half.is_duplicate(&self.segment);
@@ -329,21 +329,21 @@ impl Turn<'_> {
         self.counters.sized += u64::from(sized);
     }
 
-    fn pace(&mut self, fresh: u32, rate: u64) -> Fate {
+    fn pace(&mut self, fresh: u32, rate: u64) -> Pacing {
         let way = self.way.other();
         let round_trip = self.connection.last_round_trip(way);
         let half = &mut self.connection.halves[way];
         let (wait, next) = pacing::wait(self.at, half.paced, fresh, rate, round_trip);
         half.paced = next;
         if wait == 0 && half.first_held == 0 {
-            return Fate::Pass;
+            return Pacing::Pass;
         }
         if !self.holds.has_room() {
             self.counters.no_room += 1;
             return self.goes_on();
         }
         self.counters.paced += 1;
-        Fate::Hold(self.now + Span::from_us(u64::from(wait)))
+        Pacing::Hold(self.now + Span::from_us(u64::from(wait)))
     }
 }
 

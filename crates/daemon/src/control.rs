@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use weir_control::{
-    Answer, Applied, Compared, Confirmed, Fate, How, Kept, Mode, Moved, Observed, Problem, Refused,
-    Request, Stored, Subscribers,
+    Answer, Applied, Compared, Confirmed, How, Kept, Mode, Moved, Observed, Problem, Refused,
+    Request, RevisionState, Stored, Subscribers,
 };
 use weir_engine::Snapshot;
 use weir_policy::{Plan, Source};
@@ -91,7 +91,7 @@ impl Control {
     ) -> Control {
         let first = Arc::new(begin.revision);
         if begin.is_new {
-            history.keep(&first, Fate::Confirmed);
+            history.keep(&first, RevisionState::Confirmed);
         }
         let read = first.about.read.clone();
         begin.remarks.iter().for_each(|remark| say(&format!("weir: {remark}")));
@@ -371,7 +371,7 @@ impl Control {
         let current = self.changes.current().about.number;
         let earlier = || {
             let mut earlier = self.history.told().rev().filter(|about| about.number < current);
-            earlier.find(|about| about.fate == Fate::Confirmed).map(|about| about.number)
+            earlier.find(|about| about.fate == RevisionState::Confirmed).map(|about| about.number)
         };
         let before = self.changes.before().map(|before| before.about.number);
         let Some(number) = to.or(before).or_else(earlier) else {

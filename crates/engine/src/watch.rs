@@ -170,7 +170,7 @@ impl Watch {
                         &mut again.repeated
                     };
                     *of |= 1 << at;
-                    self.trips.came_again(way, label.flow, segment.end());
+                    self.trips.retransmitted(way, label.flow, segment.end());
                 }
             }
             if way == Way::Down && seen.may_hear(label, headers, &segment) {

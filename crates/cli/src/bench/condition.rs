@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use weir_condition::{Conditioner, Counters, Edit, Fate, Leaf, Spec, Told};
+use weir_condition::{Conditioner, Counters, Edit, Leaf, Pacing, Spec, Told};
 use weir_packet::{Build, Flow, Headers, Label, Side, tcp};
 use weir_units::{ByWay, Instant, Rate, Span};
 
@@ -132,7 +132,7 @@ impl Bench {
         }
     }
 
-    fn one(&mut self, at: usize) -> Fate {
+    fn one(&mut self, at: usize) -> Pacing {
         let (bytes, headers) = (&mut self.frames[at], &self.headers[at]);
         self.stage.frame(self.now, bytes, headers, &self.labels[at], 0)
     }

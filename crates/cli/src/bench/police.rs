@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use weir_condition::meter::{Colour, Terms};
-use weir_condition::police::{Edit, Fate, Police, Policer, Spec, Treatment};
+use weir_condition::police::{Action, Edit, Police, Policer, Spec, Treatment};
 use weir_packet::{Headers, Label, Side};
 use weir_units::limits::BURST_FRAMES;
 use weir_units::{Bytes, Instant, Rate, Span, Way};
@@ -72,8 +72,11 @@ impl Bench {
     fn new(args: &Args) -> Bench {
         let (rate, burst) = (Rate::from_bps(10_000_000_000), Bytes::new(64 << 10));
         let terms = Terms::two_rates(rate, burst, rate.plus(rate), burst);
-        let fates =
-            [Fate::Forward(Colour::Green, None), Fate::Forward(Colour::Yellow, None), Fate::Drop];
+        let fates = [
+            Action::Forward(Colour::Green, None),
+            Action::Forward(Colour::Yellow, None),
+            Action::Drop,
+        ];
         let police = Treatment::Police(Police { terms, fates, aware: false });
         let leaves = (0..args.leaves).map(|leaf| (leaf, 0)).collect();
         let spec = Spec { treatments: vec![police], leaves };

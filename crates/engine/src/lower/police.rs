@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use weir_condition::meter::{Colour, Terms};
-use weir_condition::police::{Fate, Police, Spec, Treatment};
+use weir_condition::police::{Action, Police, Spec, Treatment};
 use weir_policy::{self as policy, LeafWords, Mark};
 use weir_units::{Bytes, Rate, Span};
 
@@ -62,17 +62,18 @@ fn policed(said: policy::Police, dscp: Option<u8>) -> Police {
         (None, Some(excess)) => Terms::single_rate(said.rate, burst, excess),
         (None, None) => Terms::single_rate(said.rate, burst, Bytes::ZERO),
     };
-    let between = said.excess.map_or(Fate::Drop, |dscp| Fate::Forward(Colour::Yellow, Some(dscp)));
+    let between =
+        said.excess.map_or(Action::Drop, |dscp| Action::Forward(Colour::Yellow, Some(dscp)));
     let has_second = said.peak.is_some() || said.peak_burst.is_some();
     // without a second bound all that is not within the rate is between
-    let above = if has_second { Fate::Drop } else { between };
+    let above = if has_second { Action::Drop } else { between };
     let fates = match said.colours {
         Some([green, yellow, red]) => [
-            Fate::Forward(Colour::Green, Some(green)),
-            Fate::Forward(Colour::Yellow, Some(yellow)),
-            Fate::Forward(Colour::Red, Some(red)),
+            Action::Forward(Colour::Green, Some(green)),
+            Action::Forward(Colour::Yellow, Some(yellow)),
+            Action::Forward(Colour::Red, Some(red)),
         ],
-        None => [Fate::Forward(Colour::Green, dscp), between, above],
+        None => [Action::Forward(Colour::Green, dscp), between, above],
     };
     Police { terms, fates, aware: said.aware }
 }
@@ -99,7 +100,7 @@ mod tests {
             let old = |n: u32| {
                 let rate = Rate::from_bps(u64::from(n) * 1_000);
                 let terms = Terms::single_rate(rate, burst, Bytes::ZERO);
-                let fates = [Fate::Drop; 3];
+                let fates = [Action::Drop; 3];
                 Treatment::Police(Police { terms, fates, aware: false })
             };
             let told = Spec { treatments: (1..=count).map(old).collect(), ..Spec::default() };

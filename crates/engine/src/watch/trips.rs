@@ -326,7 +326,7 @@ impl Trips {
 
     /// Data of this way came a second time, up to `end`: what is timed of them means nothing, and
     /// of data behind them only when these are acknowledged by themselves.
-    pub(super) fn came_again(&mut self, way: Way, flow: Flow, end: u32) {
+    pub(super) fn retransmitted(&mut self, way: Way, flow: Flow, end: u32) {
         let slot = *self.slot(way, flow);
         if slot.flow != flow || slot.by_clock {
             return;
