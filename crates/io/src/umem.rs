@@ -16,7 +16,7 @@
 
 use std::io;
 
-use weir_packet::Pool;
+use weir_packet::{MemoryId, Pool};
 
 /// What the kernel keeps free in front of every frame that it receives.
 const KERNEL_HEADROOM: usize = 256;
@@ -61,6 +61,7 @@ impl FrameSize {
 /// The piece of memory, as a port needs to know it. The bytes themselves belong to the pool.
 #[derive(Debug)]
 pub struct Umem {
+    id: MemoryId,
     address: u64,
     len: usize,
     frames: usize,
@@ -90,7 +91,8 @@ impl Umem {
         let memory: &'static mut [u8] = unsafe { std::slice::from_raw_parts_mut(start, len) };
         let address = memory.as_ptr().expose_provenance() as u64;
         let pool = Pool::lent(memory, size.bytes());
-        Ok((Umem { address, len, frames: pool.capacity(), size, huge_pages }, pool))
+        let (id, frames) = (pool.memory(), pool.capacity());
+        Ok((Umem { id, address, len, frames, size, huge_pages }, pool))
     }
 
     /// Buffers in all: what was asked for, rounded up to whole huge pages.
@@ -111,9 +113,15 @@ impl Umem {
         self.huge_pages
     }
 
+    /// Which memory it is: that of the pool that came with it.
+    #[must_use]
+    pub fn id(&self) -> MemoryId {
+        self.id
+    }
+
     /// Whether this pool was made over this memory.
     pub(crate) fn is_of(&self, pool: &Pool) -> bool {
-        pool.capacity() == self.frames && pool.buffer_bytes() == self.size.bytes()
+        pool.memory() == self.id
     }
 
     pub(crate) fn registration(&self) -> libc::xdp_umem_reg {
@@ -144,7 +152,9 @@ mod tests {
     fn memory_is_cut_into_frames_that_can_be_written() {
         let (umem, mut pool) = Umem::with_pool(1_000, FrameSize::Normal).unwrap();
         assert_eq!((umem.frames(), pool.free()), (1_024, 1_024));
-        assert!(umem.is_of(&pool) && !umem.is_of(&Pool::new(9, 2_048)));
+        assert!(umem.is_of(&pool) && umem.id() == pool.memory());
+        // of the same size
+        assert!(!umem.is_of(&Pool::new(1_024, 2_048)));
         let frame = pool.fill(b"written and read").unwrap();
         assert_eq!(pool.bytes(&frame), b"written and read");
         pool.give(frame);

@@ -2,12 +2,13 @@
 //! memory is our own or lent by io (which maps it for the kernel). The stack hands out the buffer
 //! that came back last, which is the one most likely still in the cache.
 
-use crate::Frame;
+use crate::{Frame, MemoryId};
 
 /// Buffers of one size. It never grows, and nothing here allocates once it is made.
 #[derive(Debug)]
 pub struct Pool {
     memory: Memory,
+    id: MemoryId,
     free: Vec<u32>,
     capacity: usize,
     /// Bytes from one buffer to the next.
@@ -41,6 +42,7 @@ impl Pool {
         let capacity = u32::try_from(memory.bytes().len() / stride).unwrap_or(u32::MAX - 1);
         Pool {
             memory,
+            id: MemoryId::unique(),
             free: (0..capacity).rev().collect(),
             capacity: capacity as usize,
             stride,
@@ -118,6 +120,13 @@ impl Pool {
     pub fn bytes_mut(&mut self, frame: &Frame) -> &mut [u8] {
         let (from, len) = self.place(frame);
         self.memory.bytes_mut().get_mut(from..from + len).unwrap_or_default()
+    }
+
+    /// Which memory the buffers lie in.
+    #[must_use]
+    #[inline]
+    pub fn memory(&self) -> MemoryId {
+        self.id
     }
 
     /// Buffers that are free.

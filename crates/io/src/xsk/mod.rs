@@ -14,7 +14,7 @@ mod socket;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::{io, mem};
 
-use weir_packet::{Burst, Pool};
+use weir_packet::{Burst, MemoryId, Pool};
 use weir_units::limits::{XSK_QUEUES, XSK_RESERVE_FRAMES, XSK_RING_FRAMES};
 
 pub use error::XskError;
@@ -47,7 +47,8 @@ pub struct XskSpec {
     pub completes: bool,
 }
 
-/// A port of the box: all queues of one netdev. One thread owns it, and the pool it works with.
+/// A port of the box: all queues of one netdev. One thread owns it, and the pool it works with. The
+/// pool has to be over the memory that the port was opened with; the port panics with any other.
 #[derive(Debug)]
 pub struct XskPort {
     /// The first sends.
@@ -60,6 +61,8 @@ pub struct XskPort {
     spares: Vec<OwnedFd>,
     held: Held,
     spec: XskSpec,
+    /// The memory that buffers are numbered in.
+    id: MemoryId,
     memory: libc::xdp_umem_reg,
     zero_copy: bool,
     gone: bool,
@@ -120,7 +123,8 @@ impl XskSpec {
 impl XskPort {
     /// Opens all queues and gives the kernel buffers to receive into. Frames come once a program
     /// at the netdev sends them to [`XskPort::sockets`]. It may wait for up to half a second for
-    /// the kernel to let go of a socket that was at the same queue.
+    /// the kernel to let go of a socket that was at the same queue. A pool over other memory is
+    /// refused.
     pub fn open(umem: &Umem, pool: &mut Pool, spec: &XskSpec) -> Result<XskPort, XskError> {
         if !umem.is_of(pool) {
             let why = io::ErrorKind::InvalidInput.into();
@@ -166,6 +170,7 @@ impl XskPort {
             several,
             held: Held::none_of(umem.frames()),
             spec: spec.clone(),
+            id: umem.id(),
             memory,
             zero_copy: queues.iter().all(Socket::is_zero_copy),
             gone: false,
@@ -180,6 +185,7 @@ impl XskPort {
     /// Adds what has arrived to the burst, as far as it has room; says how many frames. The queues
     /// take turns in coming first. Never blocks.
     pub fn receive(&mut self, pool: &mut Pool, burst: &mut Burst) -> usize {
+        self.id.expect_same(pool.memory());
         let XskPort { queues, held, counted, memory, .. } = self;
         let before = burst.len();
         let first = self.turn;
@@ -223,6 +229,7 @@ impl XskPort {
     /// Hands frames to the kernel in their order. What the ring cannot take stays in the burst.
     /// They leave at the next [`XskPort::settle`].
     pub fn transmit(&mut self, pool: &mut Pool, burst: &mut Burst) {
+        self.id.expect_same(pool.memory());
         if self.down {
             // what waited until the interface is up again would be stale by then
             self.counted.not_sent += burst.len() as u64;
@@ -256,6 +263,7 @@ impl XskPort {
     /// Once per turn: wakes the kernel for what there is to send, takes back what it has sent, and
     /// gives it buffers to receive into as far as the pool has more than its reserve.
     pub fn settle(&mut self, pool: &mut Pool) {
+        self.id.expect_same(pool.memory());
         self.wake();
         if self.down {
             self.withdraw(pool);
@@ -342,6 +350,7 @@ impl XskPort {
     /// for half a second a queue at most, until the kernel has taken them from it; if it does not,
     /// they stay out of the pool until the process ends.
     pub fn close(mut self, pool: &mut Pool) -> usize {
+        self.id.expect_same(pool.memory());
         let sure = !self.zero_copy || self.is_gone();
         let XskPort { queues, several, mut held, spec, memory, spares, .. } = self;
         let count = queues.len();
@@ -504,6 +513,8 @@ fn wait_for_all(sockets: &[Socket]) -> io::Result<OwnedFd> {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{self, AssertUnwindSafe};
+
     use super::*;
     use crate::umem::FrameSize;
 
@@ -530,5 +541,24 @@ mod tests {
         assert_eq!(port.close(&mut pool), 0);
         assert!(has_let_go(&spec, umem.registration(), 1, Vec::new()));
         assert_eq!(pool.free(), 4_096);
+    }
+
+    #[test]
+    fn a_port_refuses_the_pool_of_another_memory() {
+        // SAFETY: the call takes a number only; the thread has no sockets yet.
+        if unsafe { libc::unshare(libc::CLONE_NEWNET) } < 0 {
+            println!("skipped, needs root: unshare: {}", io::Error::last_os_error());
+            return;
+        }
+        let of_a_size = || Umem::with_pool(4_096, FrameSize::Normal).unwrap();
+        let ((umem, mut pool), (_, mut other)) = (of_a_size(), of_a_size());
+        let spec = XskSpec::of("lo", 1);
+        let refused = XskPort::open(&umem, &mut other, &spec).unwrap_err().to_string();
+        assert!(refused.contains("give the pool that came with this memory"), "{refused}");
+        let mut port = XskPort::open(&umem, &mut pool, &spec).unwrap();
+        let mut settle =
+            |pool: &mut Pool| panic::catch_unwind(AssertUnwindSafe(|| port.settle(pool))).is_ok();
+        assert!(!settle(&mut other) && settle(&mut pool));
+        assert_eq!((other.free(), port.close(&mut pool)), (4_096, 0));
     }
 }
