@@ -11,6 +11,7 @@ mod map;
 mod ring;
 mod socket;
 
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::{io, mem};
 
@@ -33,9 +34,11 @@ pub struct XskSpec {
     pub port: String,
     /// Its number in this network namespace.
     pub ifindex: u32,
-    /// Its receive queues ("combined" in `ethtool -l`): a frame that arrives at a queue without
-    /// a socket is not seen here.
-    pub queues: u32,
+    /// Its receive queues that this port serves, by number ("combined" in `ethtool -l`); the first
+    /// one sends. A frame that arrives at a queue without a socket is not seen here: together, the
+    /// ports of a netdev have to serve all of its queues. One thread has all of them as one port,
+    /// several have a port each.
+    pub queues: Range<u32>,
     /// Let the NIC write into our memory by itself if its driver can. The kernel falls back to
     /// copying if not.
     pub zero_copy: bool,
@@ -47,8 +50,9 @@ pub struct XskSpec {
     pub completes: bool,
 }
 
-/// A port of the box: all queues of one netdev. One thread owns it, and the pool it works with. The
-/// pool has to be over the memory that the port was opened with; the port panics with any other.
+/// A port of the box: queues of one netdev, all of them or those of one thread. One thread owns it,
+/// and the pool it works with. The pool has to be over the memory that the port was opened with;
+/// the port panics with any other.
 #[derive(Debug)]
 pub struct XskPort {
     /// The first sends.
@@ -105,13 +109,13 @@ pub struct XskCounters {
 }
 
 impl XskSpec {
-    /// One queue, rings and reserve as usual, zero copy if there is.
+    /// The first queue, rings and reserve as usual, zero copy if there is.
     #[must_use]
     pub fn of(port: &str, ifindex: u32) -> XskSpec {
         XskSpec {
             port: port.to_owned(),
             ifindex,
-            queues: 1,
+            queues: 0..1,
             zero_copy: true,
             ring_frames: XSK_RING_FRAMES,
             reserve: XSK_RESERVE_FRAMES,
@@ -121,14 +125,14 @@ impl XskSpec {
 }
 
 impl XskPort {
-    /// Opens all queues and gives the kernel buffers to receive into. Frames come once a program
+    /// Opens its queues and gives the kernel buffers to receive into. Frames come once a program
     /// at the netdev sends them to [`XskPort::sockets`]. It may wait for up to half a second for
     /// the kernel to let go of a socket that was at the same queue. A pool over other memory is
     /// refused.
     pub fn open(umem: &Umem, pool: &mut Pool, spec: &XskSpec) -> Result<XskPort, XskError> {
         if !umem.is_of(pool) {
             let why = io::ErrorKind::InvalidInput.into();
-            return Err(XskError::new(&spec.port, 0, Step::Pool, why));
+            return Err(XskError::new(&spec.port, spec.queues.start, Step::Pool, why));
         }
         let mut port = XskPort::reopen(umem, spec)?;
         port.refill(pool);
@@ -138,8 +142,8 @@ impl XskPort {
     /// The same while another thread works with the pool over `umem`: the kernel gets buffers at
     /// the first [`XskPort::settle`] there.
     pub fn reopen(umem: &Umem, spec: &XskSpec) -> Result<XskPort, XskError> {
-        let sockets = bare_sockets(spec.queues as usize)
-            .map_err(|why| XskError::new(&spec.port, 0, Step::Socket, why))?;
+        let sockets = bare_sockets(spec.queues.len())
+            .map_err(|why| XskError::new(&spec.port, spec.queues.start, Step::Socket, why))?;
         XskPort::over(umem, spec, sockets)
     }
 
@@ -148,22 +152,23 @@ impl XskPort {
     /// whether it has let go of a zero copy queue when the port is closed.
     pub fn over(umem: &Umem, spec: &XskSpec, sockets: Vec<OwnedFd>) -> Result<XskPort, XskError> {
         let failed = |queue, step, why| XskError::new(&spec.port, queue, step, why);
-        let count = spec.queues as usize;
-        if count == 0 || count > XSK_QUEUES || sockets.len() < count {
+        let Range { start, end } = spec.queues;
+        let count = spec.queues.len();
+        if count == 0 || end as usize > XSK_QUEUES || sockets.len() < count {
             let why = io::ErrorKind::InvalidInput.into();
-            return Err(failed(spec.queues, Step::Queues, why));
+            return Err(failed(end.saturating_sub(1), Step::Queues, why));
         }
         let memory = umem.registration();
         let mut queues = Vec::with_capacity(count);
         let mut sockets = sockets.into_iter();
-        for (queue, fd) in (0..spec.queues).zip(sockets.by_ref()) {
+        for (queue, fd) in spec.queues.clone().zip(sockets.by_ref()) {
             let opening = Opening { beside: queues.first(), ..opening(spec, memory, queue) };
             let socket = Socket::over(fd, opening);
             queues.push(socket.map_err(|(step, why)| failed(queue, step, why))?);
         }
         let several = match &queues[..] {
             [_] => None,
-            all => Some(wait_for_all(all).map_err(|why| failed(0, Step::Wait, why))?),
+            all => Some(wait_for_all(all).map_err(|why| failed(start, Step::Wait, why))?),
         };
         Ok(XskPort {
             turn: 0,
@@ -293,7 +298,7 @@ impl XskPort {
 
     /// The sockets with their queues, for the program at the netdev.
     pub fn sockets(&self) -> impl Iterator<Item = (u32, BorrowedFd<'_>)> {
-        (0..).zip(self.queues.iter().map(AsFd::as_fd))
+        self.spec.queues.clone().zip(self.queues.iter().map(AsFd::as_fd))
     }
 
     /// Whether the netdev was removed under the port: then it is to be closed, and opened again
@@ -353,10 +358,9 @@ impl XskPort {
         self.id.expect_same(pool.memory());
         let sure = !self.zero_copy || self.is_gone();
         let XskPort { queues, several, mut held, spec, memory, spares, .. } = self;
-        let count = queues.len();
         drop(several);
         drop(queues);
-        if !sure && !has_let_go(&spec, memory, count, spares) {
+        if !sure && !has_let_go(&spec, memory, spares) {
             return held.count();
         }
         for index in held.take_all() {
@@ -453,7 +457,7 @@ fn opening<'a>(spec: &XskSpec, memory: libc::xdp_umem_reg, queue: u32) -> Openin
         ifindex: spec.ifindex,
         queue,
         ring: u32::try_from(spec.ring_frames).unwrap_or(u32::MAX),
-        sends: queue == 0,
+        sends: queue == spec.queues.start,
         copy: !spec.zero_copy,
         beside: None,
     }
@@ -472,14 +476,9 @@ fn place(memory: &libc::xdp_umem_reg, address: u64) -> (u32, usize) {
 
 /// Whether the kernel has taken each queue from a closed socket: then a new one can be bound, for
 /// the kernel stops the NIC first. It lets go in the background, so this waits.
-fn has_let_go(
-    spec: &XskSpec,
-    memory: libc::xdp_umem_reg,
-    queues: usize,
-    spares: Vec<OwnedFd>,
-) -> bool {
+fn has_let_go(spec: &XskSpec, memory: libc::xdp_umem_reg, spares: Vec<OwnedFd>) -> bool {
     let mut spares = spares.into_iter();
-    let mut probes = (0..).take(queues).map(|queue| Opening {
+    let mut probes = spec.queues.clone().map(|queue| Opening {
         copy: true,
         ring: 2,
         ..opening(spec, memory, queue)
@@ -536,10 +535,10 @@ mod tests {
         let (umem, mut pool) = Umem::with_pool(4_096, FrameSize::Large).unwrap();
         let spec = XskSpec::of("lo", 1);
         let port = XskPort::open(&umem, &mut pool, &spec).unwrap();
-        assert!(!has_let_go(&spec, umem.registration(), 1, Vec::new()));
+        assert!(!has_let_go(&spec, umem.registration(), Vec::new()));
         assert_eq!((port.held(), pool.free()), (XSK_RING_FRAMES, 4_096 - XSK_RING_FRAMES));
         assert_eq!(port.close(&mut pool), 0);
-        assert!(has_let_go(&spec, umem.registration(), 1, Vec::new()));
+        assert!(has_let_go(&spec, umem.registration(), Vec::new()));
         assert_eq!(pool.free(), 4_096);
     }
 
