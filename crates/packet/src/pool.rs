@@ -135,7 +135,8 @@ impl Pool {
     ///
     /// The contract: a buffer has one owner. Whoever calls this must hold the number `index` from
     /// `into_parts` (or from the kernel, to which it was given so), and must not use it again. Two
-    /// tokens for one buffer break no memory, but their frames overwrite each other.
+    /// tokens for one buffer break no memory, but their frames overwrite each other; with parts on
+    /// two threads, even while one of them is being read.
     pub fn frame_from(&self, index: u32, at: usize, len: usize) -> Option<Frame> {
         let (at, len) = self.within(at, len)?;
         ((index as usize) < self.capacity).then(|| Frame::new(index, at, len))

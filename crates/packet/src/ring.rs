@@ -260,7 +260,7 @@ mod tests {
     }
 
     /// Two threads, a ring each way and no pool between them: what one hands over, the other hands
-    /// back. Under Miri too: `cargo +nightly miri test -p weir-packet ring`.
+    /// back. Miri gets fewer of them: `cargo +nightly miri test -p weir-packet --lib ring`.
     #[test]
     fn two_threads_pass_frames_in_order() {
         const FRAMES: u32 = if cfg!(miri) { 300 } else { 300_000 };
