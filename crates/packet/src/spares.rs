@@ -153,6 +153,21 @@ mod tests {
     }
 
     #[test]
+    fn a_part_that_is_short_and_does_not_poll_gets_a_ring_full() {
+        let mut pools = parts(2, 2_000);
+        let mut spares = Spares::among(&pools, 20);
+        let taken: Vec<_> = std::iter::from_fn(|| pools[0].take()).collect();
+        spares[0].balance(&mut pools[0]);
+        for _ in 0..20 {
+            spares[1].balance(&mut pools[1]);
+        }
+        assert_eq!(pools[1].free(), 1_000 - SPARE_FRAMES);
+        assert_eq!(spares[0].reclaim(&mut pools[0]), SPARE_FRAMES);
+        taken.into_iter().for_each(|frame| pools[1].give(frame));
+        assert_eq!(pools[0].free() + pools[1].free(), 2_000);
+    }
+
+    #[test]
     #[should_panic(expected = "but its buffers are of memory")]
     fn pools_of_different_memories_are_no_parts_of_one() {
         let _ = Spares::among(&[Pool::new(4, 64), Pool::new(4, 64)], 1);
