@@ -4,6 +4,7 @@
 
 mod ahead;
 mod classifier;
+mod cores;
 mod crowds;
 mod entry;
 mod facts;
@@ -22,6 +23,7 @@ mod spec;
 mod steps;
 
 pub use classifier::{Classifier, Counters, Explained, Limits};
+pub use cores::{Homes, core_of};
 pub use hosts::{Event, Owner};
 pub use index::Index;
 pub use key::Seed;
