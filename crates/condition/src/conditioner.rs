@@ -1,6 +1,8 @@
 //! TCP rate control: the stage, and what was done so far. The way of one segment through it is in
 //! turn.rs.
 
+mod export;
+
 use weir_packet::{Frame, Headers, Label};
 use weir_units::{ByWay, Instant, Way};
 

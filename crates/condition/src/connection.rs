@@ -1,11 +1,15 @@
 //! What is remembered of a connection: two halves, each about the data that travel one way
 //! and the acknowledgements that answer them. Two cache lines.
 
+mod export;
+
 use weir_packet::tcp;
 use weir_units::{ByWay, Way};
 
 use crate::segment::{Segment, is_after};
 use crate::told::RoundTrip;
+
+pub use export::{ClaimState, ConnectionState, HalfState};
 
 /// One connection. Its place is that of the flow table.
 #[derive(Clone, Copy, Debug, Default)]

@@ -14,6 +14,7 @@ use weir_units::ByWay;
 use crate::enforce;
 use crate::ledger::Chunk;
 use crate::margin::Margin;
+use crate::names::Names;
 
 /// A policy made ready for [`Engine::apply`](crate::Engine::apply).
 #[derive(Debug)]
@@ -75,6 +76,8 @@ pub struct Layout {
     pub(crate) asked: Vec<u32>,
     /// The rule numbers of classify: which class among those asked, and which of its rules.
     pub(crate) rules: Vec<(u32, u32)>,
+    /// What its classes are called in every engine.
+    pub(crate) names: Names,
 }
 
 impl Layout {

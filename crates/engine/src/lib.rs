@@ -7,9 +7,11 @@ mod driver;
 mod enforce;
 mod engine;
 mod explain;
+mod export;
 mod ledger;
 mod lower;
 mod margin;
+mod names;
 mod planner;
 mod report;
 mod turn;
@@ -19,9 +21,12 @@ pub use change::{Change, Layout};
 pub use driver::{Driver, Exchange, Single};
 pub use engine::{Config, Demand, Engine, LINK, LeafBooks, Snapshot};
 pub use explain::Trace;
+pub use export::{
+    Cursor, Exported, FlowRecord, Imported, LeafName, LeafRecord, TcpRecord, Unreadable,
+};
 pub use ledger::{Count, Counters, Delay};
 pub use lower::why_queues;
 pub use margin::{Look, Margin};
 pub use planner::{NoRoom, Planner};
 pub use report::{Asker, Books, Report, Row};
-pub use watch::{RoundTrip, RoundTrips, Uploads};
+pub use watch::{RoundTrip, RoundTrips, Uploads, WatchState};

@@ -19,6 +19,7 @@ use crate::engine::Config;
 use crate::ledger::{CHUNK, chunk};
 use crate::lower::{self, Lowered, Table};
 use crate::margin::Margin;
+use crate::names::Names;
 
 /// Who has which number, now.
 #[derive(Debug, Default)]
@@ -127,6 +128,7 @@ impl Planner {
         }
         let gone = self.gone(&kept);
         layout.rules = lower::numbers(plan);
+        layout.names = Names::of(plan, &layout);
         layout.asked = plan.asked.iter().map(|a| layout.slots[a.node as usize]).collect();
         let needed = (numbers.next as usize).div_ceil(CHUNK);
         let (before, told) = (&self.told, Lowered::after(&self.told, &Table::of(plan, &layout)));
