@@ -305,6 +305,23 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_that_goes_through_another_leaf_is_counted_there() {
+        let told = vec![Told::default(), Told { window: true, ..Told::default() }];
+        let mut conditioner = Conditioner::new(CHUNK);
+        let spec = Spec { told, leaves: spec(&[3, 4]).leaves };
+        conditioner.apply(&mut Edit::between(&Spec::default(), &spec, 8));
+        let (lan, wan) = (([10, 0, 0, 1], 1_000).into(), ([192, 0, 2, 1], 80).into());
+        let mut bytes = Build::tcp(lan, wan).tcp_flags(tcp::ACK).payload_len(9).to_vec();
+        let headers = Headers::parse(&bytes);
+        for (index, leaf) in [(0, 3), (1, 4), (0, 4)] {
+            let flow = Flow { index, generation: 1 };
+            let label = Label { flow, leaf, ..Label::new(Side::Lan, &headers) };
+            conditioner.frame(Instant::from_ns(1 << 42), &mut bytes, &headers, &label, 0);
+        }
+        assert_eq!(conditioner.lane(Way::Up, 4).unwrap().sessions(), 2);
+    }
+
+    #[test]
     fn an_answer_that_finds_no_room_to_wait_passes_and_is_counted() {
         let told = vec![Told::default(), Told { pace_acks: true, ..Told::default() }];
         let leaves = spec(&[3]).leaves;

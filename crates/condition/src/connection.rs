@@ -281,6 +281,15 @@ impl Half {
         }
     }
 
+    /// Data travel through this leaf, which has yet to count the connection if it is another one:
+    /// rounds of two leaves may have one number.
+    #[inline]
+    pub(crate) const fn goes_through(&mut self, leaf: u32) {
+        if self.leaf != leaf {
+            (self.leaf, self.counted) = (leaf, 0);
+        }
+    }
+
     /// A SYN or data came. Returns whether it had come before.
     pub(crate) fn sent(&mut self, at: u32, segment: &Segment) -> bool {
         let end = segment.end();
