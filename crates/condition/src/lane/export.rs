@@ -84,3 +84,68 @@ impl Lane {
         self.since == 0 && self.counted_at == 0 && self.came == 0 && self.sessions == 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use weir_units::Rate;
+
+    use super::*;
+    use crate::told::Leaf;
+
+    fn lane(bps: u64) -> Lane {
+        let mut lane = Lane::default();
+        lane.tell(&Leaf { number: 1, told: 1, rate: Rate::from_bps(bps), fixed: false });
+        lane
+    }
+
+    /// A leaf with two connections that finds it carries more than it may.
+    fn busy(lane: &mut Lane, from: u32, frames: u32) -> [u64; 3] {
+        let mut counted = [0; 2];
+        for n in 1..=frames {
+            let at = from.wrapping_add(n * 20_000);
+            lane.came(at, 1_000, 0, &mut counted[n as usize % 2]);
+        }
+        [lane.rate, lane.each, lane.sessions().into()]
+    }
+
+    #[test]
+    fn what_was_found_holds_by_another_clock_and_is_found_on() {
+        let (mut one, mut other) = (lane(100_000), lane(100_000));
+        busy(&mut one, 1 << 30, 500);
+        let (at, there) = ((1 << 30) + 500 * 20_000 + 7, 3_000_000_000);
+        other.go_on(there, &one.export(at).expect("data came"));
+        assert!(one.rate > 200_000, "{}", one.rate);
+        assert_eq!(
+            (one.rate, one.each, one.sessions()),
+            (other.rate, other.each, other.sessions())
+        );
+        assert_eq!(busy(&mut one, at, 300), busy(&mut other, there, 300));
+    }
+
+    #[test]
+    fn who_has_carried_data_knows_better_and_who_may_have_less_begins_with_that() {
+        let (mut one, mut narrow) = (lane(100_000), lane(50_000));
+        assert_eq!(one.export(9), None, "nothing came");
+        busy(&mut one, 1 << 30, 500);
+        let found = one.export(1 << 30).expect("data came");
+        narrow.go_on(5, &found);
+        assert_eq!((narrow.rate, narrow.sessions()), (50_000, one.sessions()));
+        let mut own = lane(100_000);
+        let before = busy(&mut own, 77, 3);
+        own.go_on(500_000, &found);
+        assert_eq!([own.rate, own.each, own.sessions().into()], before);
+    }
+
+    #[test]
+    fn connections_that_were_counted_are_counted_once() {
+        let (mut one, mut other) = (lane(100_000), lane(100_000));
+        busy(&mut one, 1 << 30, 2);
+        let mut counted = [0; 3];
+        other.go_on(5, &one.export(1 << 30).expect("data came"));
+        for (connection, sessions) in counted.iter_mut().zip([2, 2, 3]) {
+            other.takes_in(connection);
+            assert_eq!(other.sessions(), sessions);
+            assert!(other.counts(*connection));
+        }
+    }
+}
