@@ -3,6 +3,8 @@
 //! Place for L7: what recognises an application from payload would, once per connection, write
 //! another leaf into the entry's answers. It does not exist yet.
 
+mod export;
+
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
@@ -21,6 +23,8 @@ use crate::hosts::{Event, Owner, Who};
 use crate::index::{Goal, Index};
 use crate::key::{Key, Seed};
 use crate::settled::Settled;
+
+pub use export::{Arrival, FlowState};
 
 /// How large the tables are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -68,6 +68,9 @@ pub const FLOW_IDLE_SECS: u64 = 120;
 pub const FLOW_IDLE_TCP_SECS: u64 = 600;
 /// Frames from the LAN side that keep a connection even if nobody answers.
 pub const FLOW_FRAMES_ALIVE: u8 = 4;
+/// Leaves, or slots of the flow table, that one call of `export` looks at; leaves and connections
+/// in one encoded batch.
+pub const EXPORTED_AT_ONCE: usize = 256;
 /// Datagrams whose later fragments are assigned to the flow of the first.
 pub const FRAGMENTED: usize = 1_024;
 /// Seconds within which all fragments of a datagram must arrive (RFC 8200, section 4.5; RFC 791
