@@ -1,5 +1,4 @@
-//! What a process asks for itself: clocks, waiting, scheduling, memory that stays, capabilities,
-//! and the rule set that keeps it from files (Landlock).
+//! What a process asks for itself: clocks, waiting, scheduling, memory that stays, capabilities.
 #![expect(unsafe_code, reason = "system calls that take pointers")]
 
 use std::io;
@@ -165,46 +164,6 @@ pub(crate) fn lock_any_memory() -> io::Result<()> {
 pub(crate) fn own_session() -> io::Result<()> {
     // SAFETY: takes and returns numbers only.
     checked(unsafe { libc::setsid() }).map(drop)
-}
-
-/// The version of Landlock that the kernel has.
-pub(crate) fn landlock_version() -> io::Result<usize> {
-    const VERSION: u32 = 1;
-    let none = std::ptr::null::<u8>();
-    let call = libc::SYS_landlock_create_ruleset;
-    // SAFETY: with this flag the kernel reads nothing and returns a number.
-    checked(unsafe { libc::syscall(call, none, 0_usize, VERSION) })
-}
-
-/// A rule set that governs those accesses to files.
-pub(crate) fn landlock_rules(accesses: u64) -> io::Result<OwnedFd> {
-    let call = libc::SYS_landlock_create_ruleset;
-    // SAFETY: the kernel reads the 8 bytes of `accesses`, the first field of its structure.
-    let made = unsafe { libc::syscall(call, &raw const accesses, size_of::<u64>(), 0_u32) };
-    owned(libc::c_int::try_from(made).unwrap_or(-1))
-}
-
-/// Allows those accesses beneath a file or directory.
-pub(crate) fn landlock_allow(
-    rules: BorrowedFd<'_>,
-    beneath: BorrowedFd<'_>,
-    accesses: u64,
-) -> io::Result<()> {
-    const PATH_BENEATH: u32 = 1;
-    // struct landlock_path_beneath_attr: a u64 and an i32, packed
-    let mut rule = [0_u8; 12];
-    rule[..8].copy_from_slice(&accesses.to_ne_bytes());
-    rule[8..].copy_from_slice(&beneath.as_raw_fd().to_ne_bytes());
-    let (call, fd) = (libc::SYS_landlock_add_rule, rules.as_raw_fd());
-    // SAFETY: the kernel reads the 12 bytes of `rule`.
-    checked(unsafe { libc::syscall(call, fd, PATH_BENEATH, rule.as_ptr(), 0_u32) }).map(drop)
-}
-
-/// Puts this thread under the rules, for good.
-pub(crate) fn landlock_restrict(rules: BorrowedFd<'_>) -> io::Result<()> {
-    let call = libc::SYS_landlock_restrict_self;
-    // SAFETY: takes numbers only.
-    checked(unsafe { libc::syscall(call, rules.as_raw_fd(), 0_u32) }).map(drop)
 }
 
 /// The number of this thread, by which others put interfaces into its network; for tests.
