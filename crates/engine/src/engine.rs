@@ -58,14 +58,14 @@ pub struct Engine {
     pub(crate) ledger: Ledger,
     pub(crate) watch: Watch,
     /// Who finds the rate of the link, where the policy leaves that to weir.
-    margins: ByWay<Option<Margin>>,
+    pub(crate) margins: ByWay<Option<Margin>>,
     pub(crate) scratch: Box<Scratch>,
     pub(crate) layout: Arc<Layout>,
     pub(crate) limits: Limits,
     /// How many it has had.
     pub(crate) policies: u32,
     /// Every frame leaves as it came: no rate is followed.
-    observes: bool,
+    pub(crate) observes: bool,
     watches: bool,
     /// Frames that came before do not leave any more.
     pub(crate) stale_before: Instant,

@@ -22,7 +22,8 @@
 //! forgets who has moved ([`Engine::release`]).
 //!
 //! Not told: meters of policed classes, pieces of packets whose first piece has come and the others
-//! have not, addresses counted per MAC, and the turns of hosts in queues. All begin anew.
+//! have not, addresses counted per MAC, and the turns of hosts in queues. All begin anew. What was
+//! found of the line is told apart: [`Engine::found_rates`].
 
 mod codec;
 

@@ -28,7 +28,7 @@ pub use export::{
 pub use ledger::{Count, Counters, Delay};
 pub use limits::Demand;
 pub use lower::why_queues;
-pub use margin::{Look, Margin};
+pub use margin::{FoundRate, Look, Margin};
 pub use planner::{NoRoom, Planner};
 pub use report::{Asker, Books, Report, Row};
 pub use watch::{RoundTrip, RoundTrips, Uploads, WatchState};

@@ -20,6 +20,7 @@
 //! seen: a line with less than a twentieth of what was told, and one that carries no TCP with
 //! timestamps (upstream: no uploads over TCP).
 
+mod found;
 mod slope;
 mod window;
 
@@ -30,6 +31,7 @@ use weir_units::{Instant, Rate, Span, Way};
 use crate::ledger::Counters;
 use crate::lower;
 use crate::watch::Watch;
+pub use found::FoundRate;
 use slope::Slope;
 pub use window::Look;
 use window::{BINDS, Mix, Queue, Window, rate_of};

@@ -6,10 +6,10 @@ mod script;
 
 use proptest::prelude::*;
 use script::{CONFIG, Coming, Left, World, acts, script};
-use weir_engine::{Config, Exported, Imported, Unreadable};
+use weir_engine::{Config, Exported, Imported, Margin, Unreadable};
 use weir_packet::{Build, Side, tcp};
 use weir_units::limits::EXPORTED_AT_ONCE;
-use weir_units::{Instant, Span, Way};
+use weir_units::{Instant, Rate, Span, Way};
 
 /// Classes narrow enough that windows are sized and acknowledgements wait, with frames so far apart
 /// that the shaper never holds any: what it would do depends on what others have sent before, and
@@ -509,4 +509,23 @@ fn what_is_no_batch_is_refused_with_the_reason() {
     assert_eq!(batch.read(&bytes), Err(Unreadable::CutOff));
     let said = Unreadable::Version(9).to_string();
     assert_eq!(said, "connections of version 9, but this weir reads 1");
+}
+
+#[test]
+fn a_rate_that_was_found_is_begun_with_if_the_line_is_configured_the_same() {
+    const AUTO: &str = "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"40mbit\"\n\
+        up = \"9mbit\"\nmargin = \"auto\"\n";
+    let mut first = World::new(CONFIG, AUTO, BEGIN);
+    let mut found = first.engine.found_rates();
+    let down = found.down.as_mut().expect("it is left to weir");
+    (down.rate, down.line) = (Rate::from_bps(19_400_000), Some(Rate::from_bps(20_000_000)));
+    first.engine.begin_with_rates(BEGIN, &found);
+    assert_eq!(first.engine.found_rates(), found);
+    assert_eq!(first.engine.margin(Way::Down).map(Margin::rate), found.down.map(|f| f.rate));
+
+    let other = AUTO.replace("40mbit", "50mbit");
+    let mut second = World::new(CONFIG, &other, BEGIN);
+    let before = second.engine.found_rates();
+    second.engine.begin_with_rates(BEGIN, &found);
+    assert_eq!(second.engine.found_rates(), before, "another line");
 }
