@@ -6,8 +6,8 @@ use std::path::Path;
 use crate::{Done, near, shell};
 
 /// What `weir live` can prove in minutes; `soak` takes its own time.
-const KNOWN: [&str; 8] =
-    ["path", "accuracy", "edits", "failure", "evening", "garbage", "margin", "tcp"];
+const KNOWN: [&str; 9] =
+    ["path", "accuracy", "edits", "failure", "handover", "evening", "garbage", "margin", "tcp"];
 
 pub(crate) fn run(arguments: &[String]) -> Done {
     let split = arguments.iter().position(|a| a.starts_with('-')).unwrap_or(arguments.len());
@@ -39,7 +39,7 @@ pub(crate) fn short() -> Done {
     }
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let both = words(&["--short", "--through", "xdp", "--through", "packet"]);
-    let proven = prove(&words(&["path", "edits", "evening", "garbage", "tcp"]), &both)?;
+    let proven = prove(&words(&["path", "edits", "handover", "evening", "garbage", "tcp"]), &both)?;
     let soaked = prove(&words(&["soak"]), &words(&["--minutes", "1", "--through", "xdp"]))?;
     Ok(proven && soaked)
 }

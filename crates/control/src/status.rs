@@ -38,6 +38,8 @@ pub struct Status {
     pub packets: Option<Packets>,
     /// Connections that are known.
     pub flows: Option<u64>,
+    /// Connections that were taken over from the weir before, where that had left any.
+    pub taken_over: Option<u64>,
     /// The age in seconds of what is said of ports and packets, where that is more than it should
     /// be.
     pub stale_s: Option<u64>,

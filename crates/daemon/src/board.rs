@@ -40,6 +40,8 @@ pub(crate) struct Told {
     pub(crate) round_trips: RoundTrips,
     /// What the programs at the ports did with frames.
     pub(crate) passed: BySide<Option<Counts>>,
+    /// Connections of the weir before.
+    pub(crate) taken_over: Option<u64>,
     pub(crate) terms: Terms,
 }
 
@@ -269,6 +271,7 @@ pub(crate) fn status(told: &Told, look: Option<&Look>, now: Instant) -> Status {
         ports: answers::ports(plan, ports.as_ref().ok(), told.passed),
         packets: look.map(|look| look.packets),
         flows: ports.as_ref().ok().map(|ports| ports.flows as u64),
+        taken_over: told.taken_over,
         stale_s: stale,
         history: told.history.clone(),
         subscribers: told.revision.rows,

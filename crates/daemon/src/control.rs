@@ -222,6 +222,7 @@ impl Control {
             found: self.link.found(),
             round_trips: self.link.round_trips(),
             passed: self.link.passed(),
+            taken_over: self.link.taken_over(),
             terms: self.link.terms(),
         }
     }

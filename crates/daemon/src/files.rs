@@ -52,12 +52,27 @@ pub(crate) fn read_own(path: &Path, most: u64) -> Result<Vec<u8>, String> {
 /// Writes a file that holds what is nobody else's business, as [`replace`] does: its owner may
 /// change it, the group may read it.
 pub(crate) fn replace_own(path: &Path, text: impl AsRef<[u8]>) -> std::io::Result<()> {
+    replace_with(path, text.as_ref(), 0o640, File::sync_all)
+}
+
+/// The same of a file that only its owner may read, and that is worth nothing after the power went:
+/// nobody waits for the disk.
+pub(crate) fn replace_secret(path: &Path, text: impl AsRef<[u8]>) -> std::io::Result<()> {
+    replace_with(path, text.as_ref(), 0o600, |_| Ok(()))
+}
+
+fn replace_with(
+    path: &Path,
+    text: &[u8],
+    mode: u32,
+    sync: impl FnOnce(&File) -> std::io::Result<()>,
+) -> std::io::Result<()> {
     let beside = path.with_extension(format!("weir-{}", std::process::id()));
     let _ = std::fs::remove_file(&beside);
     let write = || {
-        let mut file = File::options().write(true).create_new(true).mode(0o640).open(&beside)?;
-        file.write_all(text.as_ref())?;
-        file.sync_all()?;
+        let mut file = File::options().write(true).create_new(true).mode(mode).open(&beside)?;
+        file.write_all(text)?;
+        sync(&file)?;
         std::fs::rename(&beside, path)
     };
     let written = write();

@@ -13,6 +13,7 @@ mod desk;
 mod facts;
 pub mod files;
 pub mod guard;
+mod handover;
 pub mod helper;
 mod history;
 mod http;

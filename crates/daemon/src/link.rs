@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use weir_engine::{Change, Config, Engine, Layout, Planner, RoundTrips, Snapshot};
+use weir_engine::{Change, Config, Engine, Imported, Layout, Planner, RoundTrips, Snapshot};
 use weir_io::Port;
 use weir_io::wait::{Wait, now};
 use weir_packet::{BySide, Member, Pool};
@@ -13,6 +13,7 @@ use weir_units::{ByWay, Rate};
 use weir_xdp::{Counts, Heart};
 
 use crate::facts::Facts;
+use crate::handover::Handed;
 use crate::mail::{Answer, Ask, Mail, post};
 use crate::pulse::Pulse;
 use crate::reader::{Reader, Terms};
@@ -37,6 +38,8 @@ pub(crate) struct Link {
     found: ByWay<Option<Rate>>,
     round_trips: RoundTrips,
     passed: BySide<Option<Counts>>,
+    /// What became of the connections of the weir before.
+    taken_over: Option<Imported>,
     thread: Option<std::thread::JoinHandle<(Engine, BySide<Option<Port>>)>>,
 }
 
@@ -52,6 +55,8 @@ pub(crate) struct Start {
     pub(crate) way: &'static str,
     /// The bridge that carries them when weir does not.
     pub(crate) bypass: Option<String>,
+    /// What the weir before has left.
+    pub(crate) handed: Option<Handed>,
     /// Runs on the packet thread before the first turn: pinning, priority.
     pub(crate) settle_in: Box<dyn FnOnce() + Send>,
 }
@@ -63,7 +68,9 @@ impl Link {
         let first =
             planner.prepare(&shown(&start.plan, start.observing)).map_err(|e| e.to_string())?;
         let layout = first.layout();
-        let engine = Engine::new(start.config, start.pool, first, now());
+        let mut engine = Engine::new(start.config, start.pool, first, now());
+        // no frame has come yet
+        let taken_over = start.handed.as_ref().and_then(|handed| handed.goes_to(&mut engine));
         let facts = Arc::new(Facts::default());
         let wait = Wait::new().map_err(|e| format!("nothing to wait on: {e}"))?;
         let ([mail, readers], post) = post(&wait.waker());
@@ -91,6 +98,7 @@ impl Link {
             found: ByWay::default(),
             round_trips: RoundTrips::default(),
             passed: BySide::default(),
+            taken_over,
             thread: Some(thread),
         };
         Ok((link, Reader::new(readers, sent)))
@@ -192,6 +200,11 @@ impl Link {
     /// The same, as it was told last.
     pub(crate) fn passed(&self) -> BySide<Option<Counts>> {
         self.passed
+    }
+
+    /// Connections that were taken over from the weir before, if that has left any.
+    pub(crate) fn taken_over(&self) -> Option<u64> {
+        self.taken_over.map(|taken| u64::from(taken.placed + taken.renewed))
     }
 
     /// Puts a port to use, in place of the one that was there.

@@ -162,7 +162,7 @@ pub(crate) fn is_same(kept: &Kept, bytes: &[u8]) -> bool {
 }
 
 /// FNV-1a, 64 bits: finds what a disk did, not what an enemy would do.
-fn check(bytes: &[u8]) -> u64 {
+pub(crate) fn check(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |sum, &b| (sum ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))

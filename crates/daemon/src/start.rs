@@ -10,7 +10,7 @@ use weir_engine::{Config, Report};
 use weir_io::notify::{Notify, watchdog_span};
 use weir_io::privileges::{Capabilities, Capability};
 use weir_io::signals::{self, Signals};
-use weir_io::wait::now;
+use weir_io::wait::{now, since_boot};
 use weir_packet::{BySide, Side};
 use weir_policy::{Plan, Reading, Severity, Source};
 use weir_units::{Instant, Span};
@@ -23,6 +23,7 @@ use crate::begin::begin;
 use crate::clock;
 use crate::control::Control;
 use crate::facts::Facts;
+use crate::handover::{Estate, Will, send_the_rest};
 use crate::history::History;
 use crate::http;
 use crate::link::{Link, Start};
@@ -41,6 +42,9 @@ const WIRE: &str = "wire";
 
 /// How long frames that wait have to leave when weir ends: the bridge carries those that come.
 const LAST_FRAMES: Duration = Duration::from_millis(50);
+
+/// How long acknowledgements that were held have to leave, after all the others.
+const LAST_ACKS: Span = Span::from_ms(20);
 
 /// As of a panic: whoever watches over weir starts it again.
 const BROKEN: u8 = 101;
@@ -85,9 +89,16 @@ fn up(args: &Args) -> Result<ExitCode, ExitCode> {
         ExitCode::from(2)
     })?;
     pulse.has_bypass = kept.bridge.is_some();
-    let seed = seed().map_err(|why| problem(&why))?;
+    let mut seed = seed().map_err(|why| problem(&why))?;
+    let will = Will::at(history.folder());
     let notes = give_up(user, args, &name).map_err(|why| problem(&why))?;
     kept.notes.iter().chain(&notes).for_each(|note| say(&format!("weir: {note}")));
+    let handed = will.take().unwrap_or_else(|why| {
+        say(&format!("weir: {why}"));
+        None
+    });
+    // hosts that write the addresses of others are known by it
+    seed = handed.as_ref().map_or(seed, |handed| handed.estate.seed);
     let (cpu, first) = (args.cpu, !args.polite);
     let (settled, has_settled) = mpsc::sync_channel(1);
     let link = Link::start(Start {
@@ -104,6 +115,7 @@ fn up(args: &Args) -> Result<ExitCode, ExitCode> {
         pulse,
         way: kept.backend.name(),
         bypass: kept.bridge.clone(),
+        handed,
         settle_in: Box::new(move || drop(settled.send(settle_in(cpu, first)))),
     });
     let (link, reader) = link.map_err(|why| problem(&why))?;
@@ -117,7 +129,7 @@ fn up(args: &Args) -> Result<ExitCode, ExitCode> {
     print_aside();
     say(&begun(&link, &kept));
     let control = Control::new(link, begin, history, &file, now());
-    Ok(serve((control, reader), &doors, signals, kept))
+    Ok(serve((control, reader), &doors, signals, (kept, &will, seed)))
 }
 
 /// Looks after the link; what is new is logged, what is wrong is told to systemd as well.
@@ -157,7 +169,7 @@ fn serve(
     (control, reader): (Control, Reader),
     doors: &Doors,
     signals: Signals,
-    kept: Kept,
+    (kept, will, seed): (Kept, &Will, u128),
 ) -> ExitCode {
     let (sender, receiver) = mpsc::channel();
     let forward = sender.clone();
@@ -190,9 +202,20 @@ fn serve(
     cut.iter().for_each(|why| say(&format!("weir: {why}")));
     // what is in the queues leaves meanwhile
     std::thread::park_timeout(LAST_FRAMES);
-    link.stop();
+    let estate = link.stop().map(|(mut engine, mut ports)| {
+        let (left_at, since) = (since_boot(), now());
+        let estate = Estate::of(&mut engine, seed, since);
+        // acknowledgements that were held have joined their queues
+        send_the_rest(engine, &mut ports, since + LAST_ACKS);
+        (estate, left_at)
+    });
     if !broken {
         kept.leave();
+    }
+    // last: a disk that hangs holds up nothing
+    if let Some((estate, left_at)) = estate {
+        let (Ok(line) | Err(line)) = will.leave(&estate, left_at);
+        say(&format!("weir: {line}"));
     }
     if broken {
         say(

@@ -4,6 +4,7 @@
 mod asked;
 mod documented;
 mod doors;
+mod handover;
 mod rows;
 
 use std::io::{Read as _, Write as _};
@@ -24,6 +25,7 @@ use weir_units::{Instant, Span};
 use crate::begin::begin;
 use crate::control::{Asker, Control};
 use crate::files;
+use crate::handover::Handed;
 use crate::history::History;
 use crate::http;
 use crate::link::{Link, Start};
@@ -104,12 +106,27 @@ impl World {
         World::named(folder, link, settle_in, &file)
     }
 
+    /// A start after a weir that has left this.
+    fn with(folder: Folder, handed: Option<Handed>) -> World {
+        let file = folder.0.join("p.toml");
+        World::made(folder, "l", Box::new(|| {}), (&file, handed))
+    }
+
     /// The same; `named` is what control calls the file.
     fn named(
         folder: Folder,
         link: &str,
         settle_in: Box<dyn FnOnce() + Send>,
         named: &Path,
+    ) -> World {
+        World::made(folder, link, settle_in, (named, None))
+    }
+
+    fn made(
+        folder: Folder,
+        link: &str,
+        settle_in: Box<dyn FnOnce() + Send>,
+        (named, handed): (&Path, Option<Handed>),
     ) -> World {
         let file = folder.0.join("p.toml");
         let history = History::open(&folder.0, link);
@@ -131,6 +148,7 @@ impl World {
             pulse: Pulse::default(),
             way: "memory",
             bypass: None,
+            handed,
             settle_in,
         })
         .unwrap();

@@ -20,6 +20,13 @@ pub fn now() -> Instant {
     Instant::from_ns(process::monotonic_ns())
 }
 
+/// The time since the machine started, that asleep too: with what names the boot, a moment that
+/// other processes understand.
+#[must_use]
+pub fn since_boot() -> Instant {
+    Instant::from_ns(process::boottime_ns())
+}
+
 /// Waits for descriptors, for a moment, or for a [`Waker`].
 #[derive(Debug)]
 pub struct Wait {

@@ -9,6 +9,7 @@ mod evening;
 mod failure;
 mod family;
 mod garbage;
+mod handover;
 mod margin;
 mod middle;
 mod path;
@@ -63,6 +64,7 @@ pub enum Name {
     Accuracy,
     Edits,
     Failure,
+    Handover,
     Evening,
     Garbage,
     Margin,
@@ -181,6 +183,7 @@ impl Name {
             Name::Accuracy => accuracy::run,
             Name::Edits => edits::run,
             Name::Failure => failure::run,
+            Name::Handover => handover::run,
             Name::Evening => evening::run,
             Name::Garbage => garbage::run,
             Name::Margin => margin::run,
@@ -190,11 +193,12 @@ impl Name {
     }
 
     /// All of them.
-    pub const ALL: [Name; 9] = [
+    pub const ALL: [Name; 10] = [
         Name::Path,
         Name::Accuracy,
         Name::Edits,
         Name::Failure,
+        Name::Handover,
         Name::Evening,
         Name::Garbage,
         Name::Margin,
@@ -210,6 +214,7 @@ impl Name {
             Name::Accuracy => "Leaves from 100 kbit/s to 200 Mbit/s get their ceilings",
             Name::Edits => "A thousand edits under load lose nothing",
             Name::Failure => "A daemon that dies or stands still, interfaces that come and go",
+            Name::Handover => "A restart forgets no connection",
             Name::Evening => "What operators and hostile hosts do on a bad evening",
             Name::Garbage => "Hostile bytes into both ports for ten minutes of the daemon's CPU",
             Name::Margin => "A line that falls and rises is followed by `margin = \"auto\"`",
@@ -226,6 +231,7 @@ impl Name {
             Name::Accuracy => "accuracy",
             Name::Edits => "edits",
             Name::Failure => "failure",
+            Name::Handover => "handover",
             Name::Evening => "evening",
             Name::Garbage => "garbage",
             Name::Margin => "margin",

@@ -71,6 +71,8 @@ pub(crate) enum Signal {
     Kill,
     Stop,
     Continue,
+    /// To end in good order.
+    End,
 }
 
 /// The middle at work in a box.
@@ -319,7 +321,7 @@ impl<'a> Joined<'a> {
     pub(crate) fn signal(&mut self, signal: Signal) -> Result<(), String> {
         let Some(child) = &mut self.daemon else {
             return match signal {
-                Signal::Kill => self.box_.ip("link del br0"),
+                Signal::Kill | Signal::End => self.box_.ip("link del br0"),
                 Signal::Stop => self.box_.ip("link set br0 down"),
                 Signal::Continue => self.box_.ip("link set br0 up"),
             };
@@ -328,6 +330,7 @@ impl<'a> Joined<'a> {
             Signal::Kill => "-KILL",
             Signal::Stop => "-STOP",
             Signal::Continue => "-CONT",
+            Signal::End => "-TERM",
         };
         let pid = child.id().to_string();
         let done = Command::new("kill").args([number, &pid]).status();

@@ -147,6 +147,8 @@ pub const STALE_MS: u64 = 50;
 pub const REVISIONS: usize = 200;
 /// Bytes of the policies and tables of all revisions of a link that are kept on disk.
 pub const HISTORY_BYTES: u64 = 256 << 20;
+/// Bytes of the file by which a weir that ends leaves its connections to the next one.
+pub const HANDOVER_BYTES: u64 = 128 << 20;
 /// Lines of difference that are shown for one change.
 pub const CHANGES_SHOWN: usize = 100;
 /// Seconds that a change may wait for confirmation.

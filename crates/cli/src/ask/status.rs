@@ -23,7 +23,11 @@ pub(super) fn lines(status: &Status) -> Vec<String> {
         None => "when weir is away, nothing carries the traffic".to_owned(),
     });
     lines.extend(ways(status));
-    lines.push(format!("{} connections are known", grouped(status.flows.unwrap_or(0))));
+    let before = status.taken_over.map_or_else(String::new, |taken| {
+        format!("; {} were taken over from the weir before", grouped(taken))
+    });
+    let known = grouped(status.flows.unwrap_or(0));
+    lines.push(format!("{known} connections are known{before}"));
     lines.push(format!("{} revisions are kept in {}", status.history.kept, status.history.folder));
     lines.push(format!(
         "up for {}; weir {}, started with {}",

@@ -1,0 +1,327 @@
+//! What a weir leaves to the next one of the same link, so that a restart forgets no connection:
+//! all that the engine exports, the rates that were found of the line, and the secret by which
+//! hosts are told apart. It lies in a file beside the history, for as long as no weir runs: the
+//! next one reads it before its first frame and removes it, whatever it says. Traffic does not
+//! depend on it: without the file connections are classified anew.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use weir_engine::{Cursor, Driver, Engine, Exchange, Exported, FoundRate, Imported};
+use weir_io::Port;
+use weir_io::wait::{now, since_boot};
+use weir_packet::{Burst, BySide, Member, Pool};
+use weir_units::limits::{FLOW_IDLE_TCP_SECS, HANDOVER_BYTES};
+use weir_units::{ByWay, Bytes, Instant, Rate, Span};
+
+use crate::files;
+use crate::log::say;
+use crate::revision::check;
+
+const NAME: &str = "connections";
+
+/// Changes with every change of what stands in the file around the engine's batches, which have a
+/// version of their own.
+const VERSION: u32 = 1;
+
+/// Older than that, no connection in it would still be known.
+const OLDEST: Span = Span::from_secs(FLOW_IDLE_TCP_SECS);
+
+/// A number that is another one after each boot: the time since boot means nothing then.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+const BOOT_ID_BYTES: u64 = 64;
+
+/// Bytes at the end of the file, a checksum of all before.
+const CHECK_BYTES: usize = 8;
+
+/// What one weir knew of its connections.
+#[derive(Debug)]
+pub(crate) struct Estate {
+    /// By which hosts are told apart.
+    pub(crate) seed: u128,
+    found: ByWay<Option<FoundRate>>,
+    /// The engine's batches, each behind its length.
+    batches: Vec<u8>,
+    /// Connections in them.
+    pub(crate) flows: u64,
+    /// Connections that are not, because there was no room.
+    pub(crate) left_out: u64,
+}
+
+/// An estate, and how long ago it was left.
+#[derive(Debug)]
+pub(crate) struct Handed {
+    pub(crate) estate: Estate,
+    pub(crate) age: Span,
+}
+
+/// The first line of the file.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    version: u32,
+    boot: String,
+    /// Time since boot, that asleep too.
+    at_ns: u64,
+    seed: String,
+    /// Down, up.
+    found: [Option<Found>; 2],
+}
+
+#[derive(Serialize, Deserialize)]
+struct Found {
+    told: u64,
+    rate: u64,
+    line: Option<u64>,
+}
+
+impl Estate {
+    /// All that the engine knows. Acknowledgements that it has held join their queues.
+    pub(crate) fn of(engine: &mut Engine, seed: u128, now: Instant) -> Estate {
+        let found = engine.found_rates();
+        let mut estate = Estate { seed, found, batches: Vec::new(), flows: 0, left_out: 0 };
+        let mut batch = Exported::with_room();
+        let mut cursor = Some(Cursor::START);
+        while let Some(from) = cursor {
+            cursor = engine.export(now, from, &mut batch);
+            estate.add(&batch);
+        }
+        estate
+    }
+
+    fn add(&mut self, batch: &Exported) {
+        if batch.leaves.is_empty() && batch.flows.is_empty() {
+            return;
+        }
+        let before = self.batches.len();
+        self.batches.extend([0; 4]);
+        batch.write(&mut self.batches);
+        let len = u32::try_from(self.batches.len() - before - 4).unwrap_or(u32::MAX);
+        self.batches[before..before + 4].copy_from_slice(&len.to_be_bytes());
+        if self.batches.len() as u64 > HANDOVER_BYTES - ABOUT_BYTES {
+            self.batches.truncate(before);
+            self.left_out += batch.flows.len() as u64;
+        } else {
+            self.flows += batch.flows.len() as u64;
+        }
+    }
+
+    /// Gives it to an engine that has had no frame yet; `at` is when it was left, by that engine's
+    /// clock.
+    ///
+    /// # Errors
+    /// What of it cannot be read; what stands before that is the engine's.
+    fn bring(&self, engine: &mut Engine, at: Instant) -> Result<Imported, String> {
+        let mut batch = Exported::with_room();
+        let mut sum = Imported::default();
+        let mut rest = &self.batches[..];
+        while !rest.is_empty() {
+            let cut_off = || "a batch of connections ends too early".to_owned();
+            let (len, behind) = rest.split_first_chunk().ok_or_else(cut_off)?;
+            let len = u32::from_be_bytes(*len) as usize;
+            let (bytes, behind) = behind.split_at_checked(len).ok_or_else(cut_off)?;
+            batch.read(bytes).map_err(|why| why.to_string())?;
+            sum.join(engine.import(at, &batch));
+            rest = behind;
+        }
+        Ok(sum)
+    }
+
+    /// Something follows the last batch that is none.
+    #[cfg(test)]
+    pub(crate) fn damage(&mut self) {
+        self.batches.push(0);
+    }
+
+    fn write(&self, boot: &str, at: Instant) -> Result<Vec<u8>, String> {
+        let found = [self.found.down, self.found.up].map(|found| {
+            let FoundRate { told, rate, line } = found?;
+            Some(Found { told: told.bps(), rate: rate.bps(), line: line.map(Rate::bps) })
+        });
+        let head = Head {
+            version: VERSION,
+            boot: boot.to_owned(),
+            at_ns: at.ns(),
+            seed: format!("{:032x}", self.seed),
+            found,
+        };
+        let mut bytes = serde_json::to_vec(&head).map_err(|e| e.to_string())?;
+        bytes.push(b'\n');
+        bytes.extend_from_slice(&self.batches);
+        bytes.extend(check(&bytes).to_be_bytes());
+        Ok(bytes)
+    }
+}
+
+/// What stands in the file beside the batches, at most.
+const ABOUT_BYTES: u64 = 1 << 10;
+
+impl Handed {
+    /// Gives it to an engine that has had no frame yet, and says what became of it.
+    pub(crate) fn goes_to(&self, engine: &mut Engine) -> Option<Imported> {
+        let now = now();
+        engine.begin_with_rates(now, &self.estate.found);
+        match self.estate.bring(engine, now - self.age) {
+            Ok(imported) => {
+                say(&format!("weir: {}", said(&imported, self.age)));
+                Some(imported)
+            }
+            Err(why) => {
+                say(&format!("weir: not all connections of the weir before can be used: {why}"));
+                None
+            }
+        }
+    }
+
+    fn read(bytes: &[u8], boot: &str, now: Instant) -> Result<Handed, String> {
+        let not_whole = || "it is not what was written there".to_owned();
+        let (text, sum) = bytes
+            .split_last_chunk::<CHECK_BYTES>()
+            .filter(|_| !bytes.is_empty())
+            .ok_or_else(not_whole)?;
+        if check(text) != u64::from_be_bytes(*sum) {
+            return Err(not_whole());
+        }
+        let end = text.iter().position(|&byte| byte == b'\n').ok_or_else(not_whole)?;
+        // first the version alone: others may have other words
+        #[derive(Deserialize)]
+        struct Version {
+            version: u32,
+        }
+        let said: Version = serde_json::from_slice(&text[..end]).map_err(|e| e.to_string())?;
+        if said.version != VERSION {
+            return Err(format!(
+                "it is of version {}, and this weir reads {VERSION}",
+                said.version
+            ));
+        }
+        let head: Head = serde_json::from_slice(&text[..end]).map_err(|e| e.to_string())?;
+        if head.boot != boot {
+            return Err("the machine has been restarted since".to_owned());
+        }
+        let age = now.since(Instant::from_ns(head.at_ns));
+        if age > OLDEST || head.at_ns > now.ns() {
+            return Err(format!(
+                "it was left {} s ago, and no connection is known for more than {} s without a \
+                 frame",
+                age.ns() / 1_000_000_000,
+                FLOW_IDLE_TCP_SECS
+            ));
+        }
+        let seed = u128::from_str_radix(&head.seed, 16).map_err(|e| e.to_string())?;
+        let [down, up] = head.found.map(|found| {
+            found.map(|Found { told, rate, line }| FoundRate {
+                told: Rate::from_bps(told),
+                rate: Rate::from_bps(rate),
+                line: line.map(Rate::from_bps),
+            })
+        });
+        let batches = text[end + 1..].to_vec();
+        let found = ByWay { down, up };
+        Ok(Handed { estate: Estate { seed, found, batches, flows: 0, left_out: 0 }, age })
+    }
+}
+
+/// Where the estate of a link lies.
+#[derive(Debug)]
+pub(crate) struct Will {
+    path: PathBuf,
+    /// None if the kernel does not tell.
+    boot: Option<String>,
+}
+
+impl Will {
+    /// In the folder of the link's history. To be called before files are given up.
+    pub(crate) fn at(folder: &Path) -> Will {
+        let boot = files::read(BOOT_ID.as_ref(), BOOT_ID_BYTES).ok();
+        let boot = boot.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
+        Will { path: folder.join(NAME), boot }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of_boot(folder: &Path, boot: &str) -> Will {
+        Will { path: folder.join(NAME), boot: Some(boot.to_owned()) }
+    }
+
+    /// What an earlier weir has left, if it has; the file is gone then.
+    ///
+    /// # Errors
+    /// Why that cannot be used, in a sentence with its consequence.
+    pub(crate) fn take(&self) -> Result<Option<Handed>, String> {
+        if std::fs::symlink_metadata(&self.path).is_err() {
+            return Ok(None);
+        }
+        let bytes = files::read_own(&self.path, HANDOVER_BYTES);
+        // not a second time, whatever becomes of it: what it says is of now
+        let removed = std::fs::remove_file(&self.path);
+        let path = self.path.display();
+        let handed = bytes.and_then(|bytes| {
+            removed.map_err(|e| format!("it cannot be removed: {}", files::why(&e)))?;
+            let boot = self.boot.as_ref().ok_or_else(|| format!("{BOOT_ID} cannot be read"))?;
+            Handed::read(&bytes, boot, since_boot())
+        });
+        handed.map(Some).map_err(|why| {
+            format!("connections begin anew, because those left in {path} cannot be used: {why}")
+        })
+    }
+
+    /// Leaves it to the next weir, in place of what may lie there.
+    ///
+    /// # Errors
+    /// Why it could not be written, in a sentence with its consequence.
+    pub(crate) fn leave(&self, estate: &Estate, left_at: Instant) -> Result<String, String> {
+        let path = self.path.display();
+        let lost = |why: String| format!("connections are not left to the next weir: {why}");
+        let boot = self.boot.as_ref().ok_or_else(|| lost(format!("{BOOT_ID} cannot be read")))?;
+        let bytes = estate.write(boot, left_at).map_err(lost)?;
+        files::replace_secret(&self.path, bytes)
+            .map_err(|e| lost(format!("{path}: {}", files::why_not_written(&e))))?;
+        let left_out = match estate.left_out {
+            0 => String::new(),
+            n => format!("; {n} are not, because {} are the most", Bytes::new(HANDOVER_BYTES)),
+        };
+        Ok(format!("{} connections are left to the next weir in {path}{left_out}", estate.flows))
+    }
+}
+
+/// What was taken over, in a sentence.
+fn said(imported: &Imported, age: Span) -> String {
+    let Imported { placed, renewed, known: _, no_room, foreign } = imported;
+    let taken = placed + renewed;
+    let lost = match no_room + foreign {
+        0 => String::new(),
+        lost => format!("; {lost} found no place and begin anew"),
+    };
+    let ms = age.ns() / 1_000_000;
+    format!("{taken} connections of the weir before were taken over after {ms} ms{lost}")
+}
+
+/// Ports that only send.
+struct Leaving<'p>(&'p mut BySide<Option<Port>>);
+
+impl Exchange for Leaving<'_> {
+    fn receive(&mut self, _: Member, _: &mut Pool, _: &mut Burst) -> usize {
+        0
+    }
+
+    fn transmit(&mut self, port: Member, pool: &mut Pool, out: &mut Burst) {
+        match &mut self.0[port.side] {
+            Some(open) => {
+                open.transmit(pool, out);
+                open.settle(pool);
+            }
+            None => out.drain().for_each(|frame| pool.give(frame)),
+        }
+    }
+}
+
+/// Sends what an engine still has that receives no more, at its rates, until then at most.
+pub(crate) fn send_the_rest(engine: Engine, ports: &mut BySide<Option<Port>>, until: Instant) {
+    let mut driver = Driver::new(engine, &Member::ONE_EACH);
+    loop {
+        let at = now();
+        driver.poll(at, &mut Leaving(ports));
+        let next = driver.next_at(at).filter(|next| *next <= until);
+        let Some(next) = next.filter(|_| at < until) else { return };
+        std::thread::park_timeout(std::time::Duration::from_nanos(next.since(at).ns()));
+    }
+}

@@ -1,0 +1,119 @@
+//! A weir that ends, and the one that begins after it.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use weir_io::wait::since_boot;
+
+use super::*;
+use crate::handover::{Estate, Handed, Will};
+
+/// Ends the first one, and tells what it has left.
+fn ended(world: World) -> (Folder, Estate) {
+    let (mut engine, _) = world.asked.control.end().stop().unwrap();
+    let estate = Estate::of(&mut engine, 1, now());
+    (world.folder, estate)
+}
+
+fn known(asked: &mut Asked) -> u64 {
+    ask(asked, Request::Status, now())["flows"].as_u64().unwrap()
+}
+
+/// A world in which all flows have been seen.
+fn at_work(name: &str) -> World {
+    let mut world = World::new(name);
+    let World { wires, asked, .. } = &mut world;
+    let until = now() + Span::from_secs(60);
+    Traffic::during(wires, || {
+        while known(asked) < u64::from(FLOWS) {
+            assert!(now() < until, "not all flows come");
+        }
+    });
+    world
+}
+
+fn left(name: &str) -> (Folder, Will, Vec<u8>) {
+    let (folder, estate) = ended(at_work(name));
+    assert_eq!((estate.flows, estate.left_out), (u64::from(FLOWS), 0));
+    let will = Will::of_boot(&folder.0, "a");
+    let said = will.leave(&estate, since_boot()).unwrap();
+    assert!(said.contains("8 connections are left"), "{said}");
+    let path = folder.0.join("connections");
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let bytes = std::fs::read(path).unwrap();
+    (folder, will, bytes)
+}
+
+#[test]
+fn the_next_weir_knows_the_connections_of_the_one_before() {
+    let (folder, will, _) = left("handover-next");
+    let handed = will.take().unwrap().unwrap();
+    assert_eq!(handed.estate.seed, 1);
+    assert!(will.take().unwrap().is_none(), "it is taken once");
+    let mut world = World::with(folder, Some(handed));
+    assert_eq!(known(&mut world.asked), u64::from(FLOWS));
+    let status = ask(&mut world.asked, Request::Status, now());
+    assert_eq!(status["taken_over"], u64::from(FLOWS));
+}
+
+#[test]
+fn without_a_weir_before_nothing_is_said() {
+    let folder = Folder::new("handover-none");
+    assert!(Will::at(&folder.0).take().unwrap().is_none());
+    let mut world = World::new("handover-fresh");
+    assert_eq!(ask(&mut world.asked, Request::Status, now())["taken_over"], Value::Null);
+}
+
+#[test]
+fn what_cannot_be_used_is_said_and_removed() {
+    let (folder, will, bytes) = left("handover-unusable");
+    let path = folder.0.join("connections");
+    let no = |will: &Will, bytes: &[u8], why: &str| {
+        std::fs::write(&path, bytes).unwrap();
+        let said = will.take().map(drop).unwrap_err();
+        assert!(said.contains(why) && said.contains("connections begin anew"), "{said}");
+        assert!(!path.exists(), "{why}: it is removed");
+    };
+    no(&Will::of_boot(&folder.0, "b"), &bytes, "the machine has been restarted since");
+    no(&will, &[], "it is not what was written there");
+    no(&will, &bytes[..bytes.len() - 1], "it is not what was written there");
+    let mut other = bytes.clone();
+    other[40] ^= 1;
+    no(&will, &other, "it is not what was written there");
+    let (_, estate) = ended(at_work("handover-old"));
+    let ago = |span| {
+        let _ = will.leave(&estate, since_boot() - span);
+        std::fs::read(&path).unwrap()
+    };
+    let up = since_boot().since(Instant::ZERO);
+    if up > Span::from_secs(700) {
+        no(&will, &ago(Span::from_secs(601)), "it was left 601 s ago");
+    }
+    let _ = will.leave(&estate, since_boot() + Span::from_secs(60));
+    no(&will, &std::fs::read(&path).unwrap(), "it was left");
+    std::fs::create_dir(&path).unwrap();
+    assert!(will.take().is_err());
+}
+
+#[test]
+fn another_version_is_refused_by_its_number() {
+    let (folder, will, bytes) = left("handover-version");
+    let text = &bytes[..bytes.len() - 8];
+    let at = text.iter().position(|&byte| byte == b'\n').unwrap();
+    let mut other = br#"{"version":7,"words":"of its own"}"#.to_vec();
+    other.extend_from_slice(&text[at..]);
+    other.extend(crate::revision::check(&other).to_be_bytes());
+    std::fs::write(folder.0.join("connections"), other).unwrap();
+    let said = will.take().map(drop).unwrap_err();
+    assert!(said.contains("it is of version 7, and this weir reads 1"), "{said}");
+}
+
+#[test]
+fn an_estate_whose_batches_are_damaged_gives_what_stands_before() {
+    let (folder, will, _) = left("handover-damaged");
+    let Handed { mut estate, age } = will.take().unwrap().unwrap();
+    estate.damage();
+    let mut world = World::with(folder, Some(Handed { estate, age }));
+    assert_eq!(known(&mut world.asked), u64::from(FLOWS));
+    let status = ask(&mut world.asked, Request::Status, now());
+    assert_eq!(status["taken_over"], Value::Null, "not all could be read");
+}
