@@ -1,4 +1,4 @@
-//! `weir check FILE`: is the policy right, and what does it come to?
+//! `weir check FILE`: whether the policy is correct, and what it amounts to.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -29,11 +29,11 @@ pub(crate) fn run(file: &Path, quiet: bool, verbose: bool) -> ExitCode {
             if verbose && plan.nodes[0].enforce == Enforce::Auto {
                 let rate = plan.nodes[0].shares.down.rate.max(plan.nodes[0].shares.up.rate);
                 let why = weir_engine::why_queues(rate, u64::from(weir_daemon::QUEUE));
-                out.line(&format!("link {}: enforce = \"auto\" takes queues: {why}", plan.name));
+                out.line(&format!("link {}: enforce = \"auto\" selects queues: {why}", plan.name));
             }
         }
         out.line(
-            "a frame goes to the first class that matches it; children are asked before parents",
+            "a frame goes to the first class that matches it; children come before their parents",
         );
         return out.end();
     }
@@ -60,7 +60,7 @@ fn summary(reading: &Reading, plan: &Plan) -> String {
         parts.push(count(rows, "subscriber", "subscribers"));
     }
     if made > 0 {
-        parts.push(format!("up to {made} leaves made at run time"));
+        parts.push(format!("up to {made} leaves created at run time"));
     }
     format!(
         "{}: fine; link {} ({} | {}) shaped to {}{} down and {}{} up; {}",
@@ -78,5 +78,5 @@ fn summary(reading: &Reading, plan: &Plan) -> String {
 
 /// Before a rate that is found.
 fn at_most(is_found: bool) -> &'static str {
-    if is_found { "what the line carries, at most " } else { "" }
+    if is_found { "the rate of the access link, at most " } else { "" }
 }

@@ -161,7 +161,7 @@ fn explain_names_class_rule_and_limits() {
     assert!(out.contains("/ is link office: 20mbit"), "{out}");
     let out = explain("tcp 192.0.2.1:873 > 10.0.1.5:5000", "wan");
     assert!(out.contains("/office/backup by \"tcp port 873\""), "{out}");
-    assert!(out.contains("/office: guaranteed 38.8mbit, at most 87.3mbit"), "{out}");
+    assert!(out.contains("/office: guaranteed 38.8mbit, ceiling 87.3mbit"), "{out}");
     let out = explain("tcp 10.0.9.7:5000 > 192.0.2.1:80", "lan");
     assert!(out.contains("/guests/10.0.9.7"), "{out}");
     let (status, _, err) = said(&["explain", office.to_str().expect("text"), "-p", "upd 1.2.3.4"]);

@@ -94,14 +94,14 @@ impl Trace {
             Side::Lan => (&plan.lan, &plan.wan, "up"),
             Side::Wan => (&plan.wan, &plan.lan, "down"),
         };
-        let mut lines = vec![format!("port      in on {from}, out on {to}: {way}")];
+        let mut lines = vec![format!("port      in {from}, out {to}: {way}")];
         lines.push(format!("packet    {}", self.packet));
         if let Some(reason) = self.dropped {
             lines.push(format!("dropped   {}", reason.meaning()));
             return lines;
         }
         if let Some(fault) = self.fault {
-            lines.push(format!("          {fault}; what could be read before that counts"));
+            lines.push(format!("          {fault}; what was parsed before it counts"));
         }
         lines.push(format!("classify  {}", self.class(plan, &position)));
         let words = say::leaf(plan.words_of(self.node));
@@ -158,7 +158,7 @@ impl Trace {
         let words = |(node, Scaled { rate, factor }): &(NodeId, Scaled)| {
             let path = &plan.node(*node).path;
             format!(
-                "          {path}: {rate} of its guarantee while all beside it have traffic, \
+                "          {path}: {rate} of its guarantee while all its siblings have traffic, \
                  scaled by 0.{factor:03}"
             )
         };
@@ -182,7 +182,7 @@ impl Trace {
         }
         match self.ahead {
             0 => text,
-            frames => format!("{text}; {frames} frames wait before it"),
+            frames => format!("{text}; {frames} frames are queued before it"),
         }
     }
 }
@@ -193,12 +193,12 @@ fn limit(plan: &Plan, node: &Node, side: Side) -> String {
         Side::Wan => &node.shares.down,
     };
     if node.depth == 0 {
-        return format!("/ is link {}: {}", plan.name, said.rate);
+        return format!("/ (link {}): {}", plan.name, said.rate);
     }
     let priority = say::priority(node.priority);
     format!("{}: {}, priority {priority}", node.path, shares(said))
 }
 
 fn shares(shares: &weir_policy::plan::Shares) -> String {
-    format!("guaranteed {}, at most {}", shares.rate, shares.ceil)
+    format!("guaranteed {}, ceiling {}", shares.rate, shares.ceil)
 }

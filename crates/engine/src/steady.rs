@@ -90,12 +90,12 @@ pub(crate) fn in_words(plan: &Plan, node: NodeId, side: Side) -> Option<String> 
     };
     let told = told(plan.words_of(node), shares.ceil.min(line), line);
     let done = [
-        told.window.then(|| "windows are sized".to_owned()),
+        told.window.then(|| "windows sized".to_owned()),
         told.pace_acks.then(|| "acknowledgements paced".to_owned()),
-        (told.mss != 0).then(|| format!("segments have {} bytes at most", told.mss)),
+        (told.mss != 0).then(|| format!("segments at most {} bytes", told.mss)),
     ];
     let done: Vec<String> = done.into_iter().flatten().collect();
-    (!done.is_empty()).then(|| format!("of TCP data on this way: {}", done.join(", ")))
+    (!done.is_empty()).then(|| format!("TCP data in this direction: {}", done.join(", ")))
 }
 
 /// Whether windows are sized in a leaf with these words that may have `ceil`.
@@ -160,12 +160,12 @@ mod tests {
 
     #[test]
     fn what_is_done_is_said_and_nothing_else() {
-        let words = |done: &str| Some(format!("of TCP data on this way: {done}"));
+        let words = |done: &str| Some(format!("TCP data in this direction: {done}"));
         assert_eq!(said("100mbit", ""), None);
-        let narrow = "windows are sized, acknowledgements paced";
+        let narrow = "windows sized, acknowledgements paced";
         assert_eq!(said("100mbit", "ceil = \"1mbit\""), words(narrow));
         // in 10 ms a line of 1 Mbit/s carries 1 250 bytes, 40 of which are headers
-        let small = "segments have 1210 bytes at most";
+        let small = "segments at most 1210 bytes";
         assert_eq!(said("1mbit", ""), words(&format!("{narrow}, {small}")));
         assert_eq!(said("1mbit", "tcp = { window = false, pace-acks = false }"), words(small));
         assert_eq!(said("1mbit", "tcp = { mss = \"keep\" }"), words(narrow));

@@ -182,7 +182,7 @@ pub(crate) fn check_path(path: &str, place: Place, problems: &mut Problems) -> b
         return false;
     };
     if inner.is_empty() {
-        let help = "what belongs to the whole link stands in [link.NAME]; name a class below it";
+        let help = "settings of the whole link belong in [link.NAME]; name a class below it";
         problems.error(place, "\"/\" is the link itself, not a class", help);
         return false;
     }
@@ -199,7 +199,7 @@ pub(crate) fn check_path(path: &str, place: Place, problems: &mut Problems) -> b
     }
     let depth = inner.split('/').count();
     if depth > limits::TREE_DEPTH {
-        let what = format!("\"{path}\" lies {depth} levels below the link");
+        let what = format!("\"{path}\" is {depth} levels below the link");
         problems.error(place, what, format!("a tree has at most {} levels", limits::TREE_DEPTH));
         return false;
     }
@@ -229,7 +229,7 @@ fn weight(entry: Entry<'_>, problems: &mut Problems) -> Option<At<Weight>> {
 
 fn enforce(entry: Entry<'_>, problems: &mut Problems) -> Option<At<Enforce>> {
     if let Some(lab @ ("hcsfq" | "ahab")) = entry.value.as_str() {
-        let what = format!("\"{lab}\" exists in the lab only, to be compared with");
+        let what = format!("\"{lab}\" exists in the laboratory only, for comparison");
         problems.error(entry.place, what, "write enforce = \"weir\" or \"queue\"");
         return None;
     }

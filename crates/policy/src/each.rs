@@ -115,7 +115,7 @@ pub(crate) fn read(entry: Entry<'_>, groups: &Groups, problems: &mut Problems) -
     let by = table.take("by");
     if by.is_none() {
         let help = "write each = { by = \"lan-host\", ceil = \"10mbit\" }";
-        problems.error(entry.place, "\"each\" does not say \"by\" what", help);
+        problems.error(entry.place, "\"each\" has no \"by\"", help);
     }
     let by = by.and_then(|e| e.word("by", &BY, problems));
     let mut known = vec!["by", "count", "age", "rate", "ceil", "unknown", "known"];
@@ -145,8 +145,8 @@ pub(crate) fn read(entry: Entry<'_>, groups: &Groups, problems: &mut Problems) -
     if let Some(entry) = table.take("known") {
         each.known = approved(entry, each.by, groups, problems);
         if each.unknown == Unknown::Auto {
-            let help = "add unknown = \"ask\", or take \"known\" out";
-            problems.warning(entry.key, "\"known\" says nothing: everybody gets a leaf", help);
+            let help = "add unknown = \"ask\", or remove \"known\"";
+            problems.warning(entry.key, "\"known\" has no effect: every host gets a leaf", help);
         }
     }
     table.finish(&known, problems);

@@ -34,13 +34,13 @@ pub(crate) fn check(plan: &Plan, problems: &mut Problems) {
             Target::Leaf(_) | Target::Each(_) => format!("\"{}\"", plan.node(other.node).path),
         };
         let what = format!(
-            "any host can enter \"{path}\", which has no ceiling, by the packets that it sends \
-             (\"{}\"), and so leave the ceiling of {other}",
+            "any host can enter \"{path}\", which has no ceiling, with packets that match \"{}\", \
+             and so avoid the ceiling of {other}",
             rule.text
         );
         let help = format!(
-            "give \"{path}\" a ceiling (ceil = \"10mbit\"), or name whose packets these are: \
-             \"lan 10.0.0.0/24, {}\"",
+            "give \"{path}\" a ceiling (ceil = \"10mbit\"), or restrict the rule to certain \
+             hosts: \"lan 10.0.0.0/24, {}\"",
             rule.text
         );
         problems.warning(rule.place, what, help);

@@ -178,7 +178,7 @@ fn interface(
         && text != ".."
         && !text.contains(|c: char| c == '/' || c == ':' || c.is_whitespace());
     if !legal {
-        let help = "1 to 15 characters without blanks, \"/\" and \":\"; `ip link` lists them";
+        let help = "use 1 to 15 characters without spaces, \"/\" and \":\"; `ip link` lists them";
         problems.error(entry.place, format!("\"{text}\" cannot be an interface's name"), help);
         return None;
     }
@@ -193,16 +193,22 @@ fn line(
     problems: &mut Problems,
 ) -> Option<At<Rate>> {
     let Some(entry) = table.take(name) else {
-        let help = format!("add {name} = \"100mbit\" with what the line carries");
-        problems.error(link, format!("{what} does not say its \"{name}\" rate"), help);
+        let help = format!("add {name} = \"100mbit\" with the rate of the access link");
+        problems.error(link, format!("{what} has no \"{name}\" rate"), help);
         return None;
     };
     if let Some(text) = entry.value.as_str()
         && text.trim().ends_with('%')
     {
-        let help =
-            format!("write {name} = \"100mbit\"; \"margin\" says how far below the line to stay");
-        problems.error(entry.place, format!("\"{name}\" of a link is a part of nothing"), help);
+        let help = format!("write {name} = \"100mbit\"; \"margin\" sets how much of it is used");
+        problems.error(
+            entry.place,
+            format!(
+                "\"{name}\" of a link cannot be a part, because there \
+            is no parent"
+            ),
+            help,
+        );
         return None;
     }
     let rate: Rate = entry.read(name, RATE, problems)?;
@@ -217,8 +223,7 @@ fn overhead(entry: Entry<'_>, problems: &mut Problems) -> Option<i16> {
     let number = entry.value.as_integer().and_then(|i| i.as_str().parse::<i16>().ok());
     let number = number.filter(|n| (-64..=256).contains(n));
     if number.is_none() {
-        let help =
-            "write the bytes each frame costs more (or less) than \"counts\" says: -64 to 256";
+        let help = "write the bytes that each frame costs in addition to \"counts\": -64 to 256";
         problems.error(entry.place, "\"overhead\" is not a number of bytes", help);
     }
     number
@@ -243,7 +248,7 @@ fn routers(entry: Entry<'_>, problems: &mut Problems) -> Vec<[u8; 6]> {
     macs.dedup();
     if macs.len() > ROUTERS {
         let what = format!("\"routers\" names {} MAC addresses", macs.len());
-        problems.error(entry.place, what, format!("name {ROUTERS} at most"));
+        problems.error(entry.place, what, format!("name at most {ROUTERS}"));
         macs.truncate(ROUTERS);
     }
     macs
@@ -290,8 +295,8 @@ fn margin(entry: Option<Entry<'_>>, problems: &mut Problems) -> (ByWay<u32>, ByW
         // what was told is the most
         Some(At { value: Margin::Auto, .. }) => (1_000_000, true),
         Some(At { value: Margin::Rate, place }) => {
-            let help = "write a part of the line such as \"97%\", or \"auto\"";
-            problems.error(place, "\"margin\" is a rate, not a part of the line", help);
+            let help = "write a part of the access link such as \"97%\", or \"auto\"";
+            problems.error(place, "\"margin\" is a rate, not a part of the access link", help);
             (default, false)
         }
         None => (default, false),

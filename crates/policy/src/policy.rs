@@ -177,7 +177,7 @@ fn rows(
         Ok(source) => source,
         Err(why) => {
             let what = format!("the table \"{}\" cannot be read: {why}", table.file.value);
-            let help = "the name counts from the folder of the policy";
+            let help = "the name is relative to the folder of the policy";
             problems.error(table.file.place, what, help);
             return None;
         }
@@ -243,9 +243,9 @@ fn syntax(errors: &[toml::de::Error], text: &str, problems: &mut Problems) {
         let help = if message.contains("quoted") {
             "put the text in double quotes"
         } else if message.contains("duplicate key") {
-            "the word or table is there twice: keep one"
+            "the word or table occurs twice: keep one"
         } else if message.contains("unclosed") || message.contains("missing comma") {
-            "close the bracket or quote before the next line, and divide entries by commas"
+            "close the bracket or quote before the next line, and separate entries by commas"
         } else {
             ""
         };
@@ -263,7 +263,8 @@ fn hidden_subscribers(table: &Subscribers, classes: &[Class], problems: &mut Pro
             let below = |p: &str| p == class.path || p.starts_with(&prefix);
             if table.rows.iter().any(|row| below(&row.parent)) {
                 let what = format!("\"{}\" has a \"match\", and subscribers below it", class.path);
-                let help = "their addresses say whose a frame is: take out the match";
+                let help = "their addresses decide which class a frame belongs to: remove the \
+                    match";
                 problems.error(class.matches[0].place, what, help);
             }
         }

@@ -70,7 +70,7 @@ impl<'t> Table<'t> {
                 return;
             }
             if !asked {
-                let what = format!("{} does not know the word \"{key}\"", self.what);
+                let what = format!("{} has no word \"{key}\"", self.what);
                 problems.error(entry.key, what, instead(key, known.iter().copied()));
             }
         }
@@ -94,7 +94,7 @@ impl<'t> Entry<'t> {
         match self.value {
             DeValue::String(_) => "a text",
             DeValue::Integer(_) => "a number",
-            DeValue::Float(_) => "a number with a point",
+            DeValue::Float(_) => "a number with a decimal point",
             DeValue::Boolean(_) => "true or false",
             DeValue::Datetime(_) => "a date",
             DeValue::Array(_) => "a list",
@@ -205,7 +205,7 @@ impl<'t> Entry<'t> {
         match self.value.as_table() {
             Some(table) => Some(Table::new(what, table, self.text)),
             None => {
-                let help = format!("{what} is a table of words, as the examples show");
+                let help = format!("{what} is a table, as the examples show");
                 problems.error(self.place, format!("{what} is {}, not a table", self.kind()), help);
                 None
             }

@@ -217,8 +217,9 @@ impl<'a> Build<'a> {
         } else if has_children {
             self.plan.nodes[above.id as usize].kind = Kind::Interior;
             if class.leaf.police.is_some() {
-                let what = format!("\"{}\" has children, and \"police\" does nothing", class.path);
-                let help = "frames are policed where they wait: say it of its children";
+                let what =
+                    format!("\"{}\" has children, so its \"police\" has no effect", class.path);
+                let help = "frames are policed in leaves: set it in its children";
                 self.problems.warning(class.place, what, help);
             }
             if own {
@@ -250,10 +251,10 @@ impl<'a> Build<'a> {
                 // the table that nobody could read may have rows for it
                 return;
             }
-            let what = format!("no frame can reach \"{}\": it says no \"match\"", class.path);
+            let what = format!("no frame can reach \"{}\": it has no \"match\"", class.path);
             self.problems.warning(class.place, what, "add match = [\"lan 10.0.0.0/24\"]");
         } else if let Some(each) = &class.each {
-            let what = format!("\"{}\" makes leaves for frames, but says no \"match\"", class.path);
+            let what = format!("\"{}\" creates leaves, but has no \"match\"", class.path);
             self.problems.error(each.place, what, "add match = [\"any\"] or name its addresses");
         }
     }

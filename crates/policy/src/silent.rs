@@ -36,7 +36,7 @@ pub(crate) fn check(plan: &Plan, policy: &Policy, problems: &mut Problems) {
         if plan.find(path).is_some() {
             let what = format!(
                 "\"{path}\" shares between its leaves, and not inside one: HSDBA drops at random, \
-                 so a flow that does not slow down takes a leaf from those that do"
+                 so a flow that does not slow down displaces those that do"
             );
             let help = "write enforce = \"weir\", which shares inside leaves too";
             problems.add(Severity::Note, place, what, help);
@@ -53,14 +53,14 @@ pub(crate) fn check(plan: &Plan, policy: &Policy, problems: &mut Problems) {
         for word in words.iter().filter(|word| !says(word.value)) {
             let law = say::enforce(plan.node(id).enforce);
             let what =
-                format!("\"{}\" says nothing here: enforce = \"{law}\" has no queues", word.value);
+                format!("\"{}\" has no effect here: enforce = \"{law}\" has no queues", word.value);
             let help = match (is_top || QUEUES.contains(&word.value), top) {
                 (true, _) => {
-                    "take it out, or say enforce = \"queue\" where frames shall wait".into()
+                    "remove it, or set enforce = \"queue\" where frames are to be queued".into()
                 }
-                (false, 0) if word.value != "limit" => "take it out: the link has one queue".into(),
-                (false, 0) => "say it of the link, which has one queue for all".into(),
-                (false, _) => format!("say it of \"{}\", which has one queue for all", held.path),
+                (false, 0) if word.value != "limit" => "remove it: the link has one queue".into(),
+                (false, 0) => "set it in the link, which has one queue for all".into(),
+                (false, _) => format!("set it in \"{}\", which has one queue for all", held.path),
             };
             problems.warning(word.place, what, help);
         }

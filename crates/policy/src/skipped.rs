@@ -43,7 +43,7 @@ pub struct SkippedRows {
 const RANGES: usize = 8;
 
 /// What stands for the causes beyond the bound.
-const OTHERS: &str = "they have other mistakes, of more kinds than are told apart";
+const OTHERS: &str = "they have further mistakes, of more kinds than are listed";
 
 impl SkippedRows {
     pub(crate) fn add(&mut self, place: Place, line: u32, cause: String, help: String) {

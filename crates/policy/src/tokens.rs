@@ -30,7 +30,7 @@ pub(crate) fn are_few(text: &str, problems: &mut Problems) -> bool {
         }
         if dots >= limits::POLICY_NAME_PARTS {
             let most = limits::POLICY_NAME_PARTS;
-            let what = format!("a name has more than {most} parts with dots between them");
+            let what = format!("a name has more than {most} parts separated by dots");
             problems.error(place(), what, "put names with dots in double quotes");
             return false;
         }

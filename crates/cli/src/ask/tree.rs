@@ -1,4 +1,4 @@
-//! `weir tree`: what each class gets now, by what it was told at two moments a second apart.
+//! `weir tree`: the rates of each class, from two responses one second apart.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -16,7 +16,7 @@ use crate::out::Out;
 use crate::replay;
 
 /// Columns of a terminal that are used.
-const WIDTH: usize = 100;
+const WIDTH: usize = 132;
 
 pub(super) fn run(args: &TreeArgs) -> Result<ExitCode, ExitCode> {
     let mut line = Line::open(&args.whom)?;
@@ -45,7 +45,7 @@ pub(super) fn run(args: &TreeArgs) -> Result<ExitCode, ExitCode> {
     }
 }
 
-/// Adds to each class, as `now`, what it got and lost per second between two answers.
+/// Adds to each class, as `now`, what it sent and dropped per second between two responses.
 fn with_rates(before: &Tree, after: &mut Tree) {
     let span = after.time_ns.saturating_sub(before.time_ns);
     let known: BTreeMap<&str, &Row> =
@@ -59,11 +59,21 @@ fn with_rates(before: &Tree, after: &mut Tree) {
     }
 }
 
-/// The answer as a table of two rows a class.
+/// The response as a table with two rows per class.
 fn lines(tree: &Tree) -> Vec<String> {
     let head = [
-        "class", "", "now", "at most", "sure", "waits", "delay ms", "most", "drop/s", "mark/s",
-        "again", "late",
+        "class",
+        "",
+        "rate",
+        "ceiling",
+        "guaranteed",
+        "backlog",
+        "delay ms",
+        "max delay",
+        "drop/s",
+        "mark/s",
+        "retransmitted",
+        "reordered",
     ];
     let mut table = Grid::new(2, &head);
     let mut names = Names::default();
@@ -78,7 +88,7 @@ fn lines(tree: &Tree) -> Vec<String> {
     fit(&mut table);
     let mut lines = table.lines();
     if tree.mode == Mode::Observe {
-        lines.push("the link only observes: nothing is held to its rates".to_owned());
+        lines.push("the link is observing: it does not enforce rates".to_owned());
     }
     for row in tree.rows.iter().filter(|row| row.kind != Kind::Class) {
         for (way, direction) in row.directions() {
@@ -88,14 +98,14 @@ fn lines(tree: &Tree) -> Vec<String> {
     for asker in &tree.askers {
         let (class, who) = (&asker.class, &asker.who);
         lines.push(format!(
-            "{class}: {who} asks for a leaf; add it to \"known\" to let it have one"
+            "{class}: {who} waits for a leaf of its own; add it to \"known\" to approve it"
         ));
     }
     let mut more = |count: usize, what: &str| {
         lines.extend((count > 0).then(|| format!("({} {what})", grouped(count as u64))));
     };
     more(tree.silent, "classes never got a frame; --all shows them");
-    more(tree.left_out, "more are left out");
+    more(tree.left_out, "further classes are omitted");
     lines
 }
 
@@ -132,7 +142,7 @@ fn short(bits: u64) -> String {
     }
 }
 
-/// What a leaf lost in the last second, and why.
+/// What a leaf dropped in the last second, and why.
 fn drops(class: &str, way: &str, direction: &Direction) -> Vec<String> {
     let dropped = direction.now.iter().flat_map(|now| now.dropped.iter());
     let said = dropped.map(|(name, frames)| {
@@ -220,8 +230,10 @@ mod tests {
         assert_eq!((now.delay_ns_mean, now.dropped.get("crowded")), (1_000_000, Some(&4)));
         let lines = lines(&after);
         assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:#?}");
-        let figures = "1mbit  100mbit  2mbit    3kb       1.0  12.3       4       -      -     -";
-        let head = "now  at most   sure  waits  delay ms  most  drop/s  mark/s  again  late";
+        let head = "rate  ceiling  guaranteed  backlog  delay ms  max delay  drop/s  mark/s  \
+                    retransmitted  reordered";
+        let figures = "1mbit  100mbit       2mbit      3kb       1.0       12.3       4       -  \
+                       \x20           -          -";
         assert!(lines[0].starts_with("class") && lines[0].ends_with(head), "{lines:#?}");
         assert!(lines[1].starts_with("link l") && lines[1].ends_with(figures), "{lines:#?}");
         assert!(lines[2].starts_with("   ") && lines[2].ends_with(figures), "{lines:#?}");

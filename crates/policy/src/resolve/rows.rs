@@ -65,10 +65,10 @@ impl Build<'_> {
         if let (count, Some(place)) = more {
             let (above, way) = (pair(&above.ceil), if path.is_empty() { "the link" } else { path });
             let what = format!(
-                "{count} subscribers, of which this is the first, may have more than passes \
-                 above them: {above} by way of {way}"
+                "{count} subscribers, of which this is the first, have a higher ceiling than \
+                 their class: {above} in {way}"
             );
-            self.problems.warning(place, what, "they get what passes");
+            self.problems.warning(place, what, "they get at most the ceiling of their class");
         }
         promised
     }

@@ -20,9 +20,9 @@ pub(crate) fn check_size(plan: &Plan, place: Place, problems: &mut Problems) {
         });
     let blocks: usize = sets.map(|set| set.blocks().len()).sum();
     for (what, is, most) in [
-        ("classes, subscribers and leaves made at run time", nodes, limits::CLASSES),
+        ("classes, subscribers and leaves created at run time", nodes, limits::CLASSES),
         ("match lines", rules, limits::RULES),
-        ("address blocks in its match lines", blocks, limits::PREFIXES),
+        ("address blocks in its rules", blocks, limits::PREFIXES),
         ("raw byte matches", raw, limits::RAW_MATCHES),
     ] {
         if is > most {
