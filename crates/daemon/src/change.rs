@@ -66,7 +66,7 @@ impl Changes {
             None => {
                 let number = self.confirmed.about.number;
                 let what =
-                    format!("nothing waits for confirmation; revision {number} is confirmed");
+                    format!("no change waits for confirmation; revision {number} is confirmed");
                 Err(Refused::call(what, ""))
             }
         }
@@ -135,7 +135,7 @@ impl Changes {
         if let (Some((waiting, until)), None) = (&self.waiting, confirm) {
             let (number, left) = (waiting.about.number, seconds(until.since(now)));
             let what = format!("revision {number} waits {left} more for its confirmation");
-            let cure = "`weir confirm` it or `weir rollback` first, or apply with --confirm";
+            let cure = "run `weir confirm` or `weir rollback` first, or apply with --confirm";
             return Err(Refused::call(what, cure));
         }
         self.is_here(plan)
@@ -146,10 +146,10 @@ impl Changes {
         let now = &self.confirmed.plan;
         if (&now.lan, &now.wan) != (&plan.lan, &plan.wan) {
             let what = format!(
-                "the link is between {} and {}, and the policy says {} and {}",
+                "the link runs between {} and {}, but the policy names {} and {}",
                 now.lan, now.wan, plan.lan, plan.wan
             );
-            return Err(Refused::content(what, "interfaces change with a restart"));
+            return Err(Refused::content(what, "restart weir to change interfaces"));
         }
         Ok(())
     }

@@ -52,13 +52,13 @@ impl User {
             }
             (Some(user), _) => Ok(user),
             (None, Some(name)) => Err(format!(
-                "there is no user \"{name}\"; `useradd --system {name}` makes one, without \
-                 --user weir takes a number that nobody has"
+                "there is no user \"{name}\"; create it with `useradd --system {name}`, or omit \
+                 --user to use an unused number"
             )),
             (None, None) => {
                 let taken: Vec<u32> = lines().filter_map(|f| Some(of(&f)?.id)).collect();
                 let mut free = FREE_USERS.filter(|id| !taken.contains(id));
-                let id = free.next().ok_or("all numbers for users are taken; name a --user")?;
+                let id = free.next().ok_or("no unused user number is left; name a --user")?;
                 Ok(User { id, group: id })
             }
         }
@@ -67,7 +67,7 @@ impl User {
     /// Makes the folder of the link's history this user's, and the one above it reachable.
     pub(crate) fn own(self, state: &Path, link: &str) -> Result<(), String> {
         let said = |path: &Path, e: &std::io::Error| {
-            format!("{} cannot be made the user's: {}", path.display(), files::why_not_written(e))
+            format!("{} cannot be given to the user: {}", path.display(), files::why_not_written(e))
         };
         let folder = state.join(link);
         fs::create_dir_all(&folder).map_err(|e| said(&folder, &e))?;
@@ -111,7 +111,7 @@ pub(crate) fn give_up(user: Option<User>, written: &Path) -> Result<Vec<String>,
         Ok(Confined::Unsupported) => {
             notes.push("this kernel has no Landlock: weir can reach all files of its user".into());
         }
-        Err(error) => return Err(format!("files cannot be given up: {error}")),
+        Err(error) => return Err(format!("access to files cannot be given up: {error}")),
     }
     // before the user falls; where the limit stands, a right does the same
     let may_lock = privileges::lock_any_memory().is_ok();
@@ -138,16 +138,16 @@ pub(crate) fn keep_least() -> Result<(), String> {
 
 /// Keeps those of these rights that there are.
 fn keep_of(keep: &[Capability]) -> Result<(), String> {
-    let had = Capabilities::effective().map_err(|e| format!("no rights can be read: {e}"))?;
+    let had = Capabilities::effective().map_err(|e| format!("privileges cannot be read: {e}"))?;
     let keep: Vec<Capability> = keep.iter().copied().filter(|one| had.has(*one)).collect();
     privileges::drop_to(Capabilities::of(&keep))
-        .map_err(|error| format!("rights cannot be given up: {error}"))
+        .map_err(|error| format!("privileges cannot be given up: {error}"))
 }
 
 /// The packet thread's share of rights.
 pub(crate) fn keep_none() -> Result<(), String> {
     privileges::drop_to(Capabilities::NONE)
-        .map_err(|error| format!("rights cannot be given up: {error}"))?;
+        .map_err(|error| format!("privileges cannot be given up: {error}"))?;
     filter(Calls::Packets)
 }
 

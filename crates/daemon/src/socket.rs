@@ -94,7 +94,7 @@ fn lock_file(path: &Path) -> Result<File, String> {
         Err(error) if error.raw_os_error() != Some(Errno::LOOP.raw_os_error()) => {
             Err(format!("{name}: {}", files::why(&error)))
         }
-        Ok(_) | Err(_) => Err(format!("{name} is there and is not a file: move it away")),
+        Ok(_) | Err(_) => Err(format!("{name} exists and is not a file: move it away")),
     }
 }
 
@@ -105,12 +105,12 @@ fn clear(path: &Path) -> Result<(), String> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(format!("{name}: {}", files::why(&error))),
         Ok(about) if !about.file_type().is_socket() => {
-            return Err(format!("{name} is there and is no socket: move it away"));
+            return Err(format!("{name} exists and is not a socket: move it away"));
         }
         Ok(_) => {}
     }
     match UnixStream::connect(path) {
-        Ok(_) => Err(format!("somebody answers at {name} already")),
+        Ok(_) => Err(format!("another process already serves {name}")),
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
             std::fs::remove_file(path).map_err(|e| format!("{name}: {}", files::why(&e)))
         }

@@ -168,7 +168,7 @@ fn serve(
                 signals::Signal::Stop => Signal::Stop,
                 signals::Signal::Dump => Signal::Dump,
                 signals::Signal::Hangup => {
-                    say("weir: the terminal was closed; the link goes on");
+                    say("weir: the terminal was closed; the link keeps running");
                     continue;
                 }
             };
@@ -195,9 +195,8 @@ fn serve(
         kept.leave();
     }
     if broken {
-        say(
-            "weir: the packet thread has ended by a fault of weir: please report what stands above",
-        );
+        say("weir: the packet thread has ended because of a bug in weir: please report the lines \
+             above");
         return ExitCode::from(BROKEN);
     }
     ExitCode::from(u8::from(cut.is_some()))
@@ -249,7 +248,10 @@ fn link_of(args: &Args, reading: &Result<Reading, String>) -> Result<String, Exi
             plans => {
                 let names: Vec<&str> = plans.iter().map(|plan| &*plan.name).collect();
                 let names = names.join(", ");
-                Err(problem(&format!("the policy has {names}: say --link NAME, one weir each")))
+                Err(problem(&format!(
+                    "the policy has {names}: choose one with --link NAME, and \
+                    run one weir for each"
+                )))
             }
         },
     }
@@ -261,7 +263,7 @@ fn doors(args: &Args, link: &str) -> Result<Doors, ExitCode> {
     let path = path.unwrap_or_else(|| weir_control::path_of(Path::new(weir_control::FOLDER), link));
     let socket = Socket::open(&path).map_err(|why| {
         problem(&format!(
-            "{why}; `weir status --socket {}` tells who runs this link, `weir stop` ends it",
+            "{why}; `weir status --socket {}` shows the running link, `weir stop` ends it",
             path.display()
         ))
     })?;
@@ -277,11 +279,11 @@ fn begun(link: &Link, kept: &Kept) -> String {
     let plan = link.plan();
     let root = plan.nodes[0].shares;
     let bridge = match &kept.bridge {
-        Some(bridge) => format!("; when weir is away, the bridge {bridge} carries it"),
-        None => "; when weir is away, nothing carries it".to_owned(),
+        Some(bridge) => format!("; if weir stops, bridge {bridge} forwards traffic unshaped"),
+        None => "; if weir stops, the link is cut".to_owned(),
     };
     let shaped = match link.is_observing() {
-        true => "watched and not shaped".to_owned(),
+        true => "observed and not shaped".to_owned(),
         false => format!("shaped to {} down and {} up", root.down.rate, root.up.rate),
     };
     let ports = format!("{} | {}", kept.name(Side::Lan), kept.name(Side::Wan));
@@ -299,7 +301,7 @@ fn settle_in(cpu: Option<usize>, first: bool) -> Result<Vec<String>, String> {
         notes.push(format!("CPU {cpu} is not available for packets: {error}"));
     }
     if first && let Err(error) = weir_io::wait::be_first() {
-        notes.push(format!("packets do not go before other programs: {error}"));
+        notes.push(format!("real-time scheduling is not available for the packet thread: {error}"));
     }
     rights::keep_none()?;
     Ok(notes)
@@ -331,7 +333,7 @@ fn beat(facts: Arc<Facts>) {
         }
     });
     if let Err(error) = spawned {
-        say(&format!("weir: the watchdog will start weir again: no thread to calm it: {error}"));
+        say(&format!("weir: the watchdog will restart weir: no thread to notify it: {error}"));
     }
 }
 

@@ -213,7 +213,7 @@ mod tests {
         let said = warned(&format!("{calls}{GUESTS}"));
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(said[0].starts_with("p:7:29 any host can enter \"/calls\""), "{said:?}");
-        assert!(said[0].contains("(\"dscp ef\")") && said[0].contains("of \"/guests\""));
+        assert!(said[0].contains("match \"dscp ef\"") && said[0].contains("of \"/guests\""));
         assert!(said[0].contains("ceil = ") && said[0].contains("lan 10.0.0.0/24, dscp ef"));
         for line in ["tcp port 179", "proto gre", "length 0-200", "ipv4, dscp cs6"] {
             let class = format!("[class.\"/x\"]\nmatch = \"{line}\"\n");

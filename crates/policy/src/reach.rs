@@ -164,7 +164,7 @@ fn unreachable(
             "\"{}\" adds nothing: line {line} of the same class has it already",
             later.rule.text
         );
-        (what, "take it out".to_owned())
+        (what, "remove it".to_owned())
     } else {
         let what = format!(
             "\"{}\" can never match: \"{}\" of \"{}\" in line {line} matches all of its frames \

@@ -105,8 +105,8 @@ mod tests {
     fn words_about_queues_say_nothing_where_there_are_none() {
         let said = warnings("", BRANCH);
         assert_eq!(said.len(), 2, "{said:#?}");
-        assert!(said[0].contains("\"priority\" says nothing here") && said[0].contains("\"/a\""));
-        assert!(said[1].contains("\"aqm\" says nothing here"), "{said:#?}");
+        assert!(said[0].contains("\"priority\" has no effect here") && said[0].contains("\"/a\""));
+        assert!(said[1].contains("\"aqm\" has no effect here"), "{said:#?}");
         assert!(said[1].contains("enforce = \"queue\""), "{said:#?}");
         // the places are those of the words
         assert!(said[0].starts_with("p:13:1 "), "{said:#?}");

@@ -36,14 +36,14 @@ pub(super) fn examine(
     if lan.mtu != wan.mtu {
         let (small, large) = if lan.mtu < wan.mtu { (&lan, &wan) } else { (&wan, &lan) };
         notes.push(format!(
-            "{} carries {} bytes and {} {}: longer frames go no further; `ip link set {} mtu {}` \
-             makes both alike",
+            "the MTU of {} is {} bytes and that of {} {}: longer frames are dropped; run `ip link \
+             set {} mtu {}`",
             large.name, large.mtu, small.name, small.mtu, large.name, small.mtu
         ));
     }
     for port in [&lan, &wan] {
         if !port.link {
-            notes.push(format!("{} has no link: is the cable in? weir waits for it", port.name));
+            notes.push(format!("{} has no link: check the cable; weir waits for it", port.name));
         }
     }
     Ok(([lan, wan], notes))
@@ -119,7 +119,7 @@ pub(super) fn usable(
             Unfit::Down(_) => match netdev::set_up(name, true) {
                 Ok(()) => {
                     undo.down(name);
-                    notes.push(format!("{name} was down and is up now"));
+                    notes.push(format!("{name} was down; weir has set it up"));
                 }
                 Err(_) => against.push(reason.to_string()),
             },

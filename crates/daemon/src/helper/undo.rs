@@ -173,7 +173,7 @@ impl Step {
                 Some(said(format!("{port} is down again"), netdev::set_up(port, false)))
             }
             Step::Feature(port, _) | Step::Promiscuous(port) | Step::Down(port) => {
-                Some(format!("{port} is not there any more: nothing of it was taken back"))
+                Some(format!("{port} no longer exists: none of its settings was restored"))
             }
         }
     }

@@ -66,9 +66,9 @@ impl Build<'_> {
             let (above, way) = (pair(&above.ceil), if path.is_empty() { "the link" } else { path });
             let what = format!(
                 "{count} subscribers, of which this is the first, have a higher ceiling than \
-                 their class: {above} in {way}"
+                 {way}, which has {above}"
             );
-            self.problems.warning(place, what, "they get at most the ceiling of their class");
+            self.problems.warning(place, what, "they get at most that");
         }
         promised
     }

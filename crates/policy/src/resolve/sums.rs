@@ -119,8 +119,8 @@ impl Build<'_> {
                     (what, "lower \"count\" or \"min\", or raise the ceil")
                 } else {
                     let what = format!(
-                        "each session gets at least {min} {direction}, and \"{path}\" has {ceil} \
-                         at most"
+                        "each session gets at least {min} {direction}, and \"{path}\" has a \
+                         ceiling of {ceil}"
                     );
                     (what, "lower \"min\", or raise the ceil")
                 };
