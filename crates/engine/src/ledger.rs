@@ -270,8 +270,8 @@ impl Ledger {
         }
     }
 
-    /// Adds the counters of a removed leaf to those of all removed leaves, so that its number can be
-    /// used again.
+    /// Adds the counters of a removed leaf to those of all removed leaves, so that its number can
+    /// be used again.
     pub(crate) fn close(&mut self, leaf: u32) {
         for way in Way::ALL {
             if let Some(slot) = self.slot(way, leaf) {
