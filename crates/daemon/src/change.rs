@@ -221,7 +221,7 @@ mod tests {
         assert_eq!((fates(&steps), number(&changes)), (vec![(2, RevisionState::Undone)], (1, 1)));
         assert_eq!(link.0, ["20mbit", "10mbit"]);
         assert!(changes.expire(at(999), &mut link.put()).unwrap().is_empty());
-        assert!(changes.confirm().unwrap_err().what.contains("nothing waits"));
+        assert!(changes.confirm().unwrap_err().what.contains("no change waits"));
     }
 
     #[test]
@@ -285,7 +285,7 @@ mod tests {
         let mut other = revision(2, "20mbit");
         other.plan.wan = "eth9".to_owned();
         let no = changes.apply(other, at(0), None, &mut link.put()).unwrap_err();
-        assert!(no.what.contains("says a and eth9"), "{no}");
+        assert!(no.what.contains("names a and eth9"), "{no}");
         assert!(link.0.is_empty());
     }
 }

@@ -300,12 +300,14 @@ mod tests {
         let history = History::open(&folder.0, "l");
         let damaged = history.damaged().join("\n");
         for part in
-            ["2.json: EOF", "3.toml: it is not what", "6.json: missing field `time`", "head"]
+            ["2.json: EOF", "3.toml: it has changed", "6.json: missing field `time`", "head"]
         {
             assert!(damaged.contains(part), "{part}: {damaged}");
         }
         assert_eq!((history.head(), history.next()), (Some(5), 7));
-        assert!(history.load(4).unwrap_err().contains("4.toml: it has changed since it was written"));
+        assert!(
+            history.load(4).unwrap_err().contains("4.toml: it has changed since it was written")
+        );
         assert!(history.load(5).is_ok() && history.load(3).is_err());
         assert!(!folder.0.join("l/9.weir-77").exists());
     }

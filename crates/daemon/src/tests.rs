@@ -384,7 +384,7 @@ fn one_can_go_back_to_what_was() {
     // while one waits, going back is to what was confirmed
     world.ask(apply(&policy("8gbit"), Some(60)));
     assert_eq!(world.ask(back(None))["revision"]["number"], 6);
-    assert!(world.ask(Request::Confirm).to_string().contains("nothing waits"));
+    assert!(world.ask(Request::Confirm).to_string().contains("no change waits"));
     world.stop();
 }
 
