@@ -31,7 +31,7 @@ pub(crate) struct Args {
     /// Nodes right below the link
     #[arg(long, default_value_t = 1, value_parser = within(1..=65_536))]
     tops: u32,
-    /// What the tree goes through
+    /// The state of the tree
     #[arg(long, value_enum, default_value_t = State::Backlog)]
     state: State,
     /// Queue management in the leaves
@@ -40,8 +40,7 @@ pub(crate) struct Args {
     /// Frames handed over at once
     #[arg(long, default_value_t = 32, value_parser = within(1..=64))]
     burst: u32,
-    /// Frames that stand in each leaf under backlog [default: 64, fewer where that were more than
-    /// 256 Ki in all]
+    /// Frames queued in each leaf under backlog [default: 64, fewer if that exceeds 256 Ki in all]
     #[arg(long, value_parser = within(1..=1_024))]
     standing: Option<u32>,
     /// Connections of each leaf, where there are queues per connection

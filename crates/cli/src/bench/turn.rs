@@ -19,13 +19,13 @@ use crate::out::problem;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Connections that take turns
+    /// Number of connections
     #[arg(long, default_value_t = 10_000, value_parser = within(1..=60_000))]
     connections: u32,
-    /// What comes in
+    /// Which frames arrive
     #[arg(long, value_enum, default_value_t = What::Data)]
     only: What,
-    /// Watch TCP's numbers
+    /// Count retransmitted and out-of-order TCP data
     #[arg(long, value_enum, default_value_t = Watch::On)]
     watch: Watch,
     #[command(flatten)]
