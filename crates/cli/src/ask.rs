@@ -44,6 +44,7 @@ pub(crate) enum Ask {
     /// Show the state of a running link: policy, ports, trouble (exit status 1 if there is any)
     Status(Show),
     /// Show the rate, delay and drops of each class of a running link
+    #[command(after_help = tree::LEGEND)]
     Tree(TreeArgs),
     /// Stop shaping and only count traffic, until `weir shape`
     Observe(Whom),
