@@ -169,7 +169,7 @@ fn explain_names_class_rule_and_limits() {
     let office = office.to_str().expect("text");
     let packet = "tcp 10.0.0.1:1 > 192.0.2.1:2";
     let (status, _, err) = said(&["explain", office, "-p", packet, "--link", "home"]);
-    assert!(status == 2 && err.contains("no link \"home\"; there are office"), "{err}");
+    assert!(status == 2 && err.contains("no link \"home\"; the policy has office"), "{err}");
 }
 
 #[test]

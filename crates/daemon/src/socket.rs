@@ -36,7 +36,10 @@ impl Socket {
             // where others can write, a link may lead anywhere
             if !std::fs::symlink_metadata(folder).map_err(|e| why(&e))?.is_dir() {
                 let name = folder.display();
-                return Err(format!("{name} is not a directory: name the one that it leads to"));
+                return Err(format!(
+                    "{name} is not a directory: if it is a symbolic link, give the directory \
+                     behind it"
+                ));
             }
         }
         let lock = lock_file(&path.with_extension("lock"))?;
@@ -249,7 +252,7 @@ mod tests {
         drop(other);
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "a file").unwrap();
-        assert!(Socket::open(&path).unwrap_err().contains("no socket"));
+        assert!(Socket::open(&path).unwrap_err().contains("is not a socket"));
         assert!(path.exists());
     }
 
