@@ -1,4 +1,4 @@
-//! `weir live`, from the command line to the proving ground. It is for who works on weir, and
+//! `weir live`, from the command line to the live tests. It is for people who work on weir, and
 //! hidden from the help; `cargo x live` and `cargo x soak` build it for speed.
 
 use std::path::PathBuf;

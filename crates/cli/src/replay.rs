@@ -1,5 +1,5 @@
 //! `weir replay CAPTURE --policy FILE`: a capture's frames through the real engine, at the
-//! capture's own pace but in virtual time, and the books afterwards.
+//! capture's own pace but in virtual time, and the counters afterwards.
 
 mod player;
 
@@ -219,7 +219,7 @@ pub(crate) fn rate(bytes: u64, time: Span) -> String {
     }
     let bits = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(time.ns());
     let bits = u64::try_from(bits).unwrap_or(u64::MAX);
-    // three digits are enough for the eye
+    // three digits are enough for a reader
     let step = 10u64.pow(bits.max(1).ilog10().saturating_sub(2));
     Rate::from_bps(bits / step * step).to_string()
 }

@@ -57,7 +57,7 @@ impl Bridge {
     }
 
     /// The same if no other interface is in it, or why it must not be used: a bridge of weir's with
-    /// the ports of two links in it would join two networks when weir is away.
+    /// the ports of two links in it would join two networks if weir stops.
     fn alone_with(self, ports: &[Netdev; 2]) -> Result<Bridge, String> {
         if self.is_theirs {
             return Ok(self);

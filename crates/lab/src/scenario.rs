@@ -251,7 +251,7 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
         (
             "profile",
             profiles.is_empty(),
-            "add [profile.none] (the box is a wire), or [profile.weir]",
+            "add [profile.none] (the box forwards unshaped), or [profile.weir]",
         ),
         ("node", nodes.is_empty() && sharing.is_none(), "add [node.NAME]"),
         ("flow", flows.is_empty() && sharing.is_none(), "add [flow.NAME]"),

@@ -278,8 +278,8 @@ mod tests {
         assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:#?}");
         let head = "rate  ceiling  guaranteed  backlog  delay  max delay  drop/s  mark/s  retrans  \
                     reorder";
-        let figures = "1mbit  100mbit       2mbit      3kb  1.0ms     12.3ms       4       -        -  \
-                       \x20     -";
+        let figures = "1mbit  100mbit       2mbit      3kb  1.0ms     12.3ms       4       -  \
+                       \x20     -        -";
         assert!(lines[0].starts_with("class") && lines[0].ends_with(head), "{lines:#?}");
         assert!(lines[1].starts_with("link l") && lines[1].ends_with(figures), "{lines:#?}");
         assert!(lines[2].starts_with("   ") && lines[2].ends_with(figures), "{lines:#?}");

@@ -163,7 +163,7 @@ impl Bench {
         }
     }
 
-    /// That all passed, and that nothing was taken for something else.
+    /// All frames were forwarded, and no new data was counted as retransmitted or out of order.
     fn check(&self) -> Result<(), String> {
         let mut snapshot = Snapshot::default();
         let _ = self.engine.snapshot(0, &mut snapshot);
@@ -171,7 +171,10 @@ impl Bench {
         let lost = counters.dropped_in_all().frames;
         let again = counters.repeated.frames + counters.late.frames;
         if lost > 0 || again > 0 {
-            return Err(format!("{lost} frames dropped, {again} came again: it measures another"));
+            return Err(format!(
+                "the measurement is not valid: {lost} frames were dropped, and {again} were \
+                 counted as retransmitted or out of order"
+            ));
         }
         Ok(())
     }

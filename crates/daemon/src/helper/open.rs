@@ -177,8 +177,9 @@ pub(super) fn tags_are_whole(netdev: &Netdev, asked: Via) -> Result<Option<Strin
     }
 }
 
-/// A program at the port that stands aside, and a socket for each queue; in the order of the
-/// answer: the program's page, what keeps it attached, the sockets and as many spare ones.
+/// A program at the port that passes all frames to the kernel, and a socket for each queue; in the
+/// order of the response: the program's page, what keeps it attached, the sockets and as many spare
+/// ones.
 pub(super) fn xdp(netdev: &Netdev) -> Result<(Interface, Vec<OwnedFd>), String> {
     let opened = Interface::of(netdev);
     let said = |error: &dyn std::fmt::Display| format!("{}: {error}", netdev.name);

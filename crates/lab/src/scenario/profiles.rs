@@ -1,5 +1,5 @@
-//! What the boxes do: a policy for the engine, or nothing (then a box is a wire). A profile may
-//! also change what is said of links: a provider's queue, say.
+//! What the boxes do: a policy for the engine, or nothing (then a box forwards unshaped). A profile
+//! may also change the description of links, such as a provider's queue.
 
 use weir_policy::reader::Entry;
 use weir_policy::{Place, Plan, Problems, Severity, Source};
@@ -16,7 +16,7 @@ pub struct Profile {
     pub name: String,
     /// What it stands for, in a sentence.
     pub about: String,
-    /// What each box does; without one, a box is a wire.
+    /// What each box does; without one, a box forwards unshaped.
     pub plan: Option<Plan>,
     /// The same as it is written.
     pub policy: Option<String>,
