@@ -14,6 +14,7 @@ use weir_units::ByWay;
 
 use crate::enforce;
 use crate::ledger::Chunk;
+use crate::limits;
 use crate::margin::Margin;
 
 /// A policy made ready for [`Engine::apply`](crate::Engine::apply).
@@ -32,8 +33,13 @@ pub struct Change {
     /// What is done to the frames of leaves that change.
     pub(crate) treatments: police::Edit,
     pub(crate) chunks: Vec<Chunk>,
+    pub(crate) limits: Vec<limits::Chunk>,
+    /// Numbers that are given now.
+    pub(crate) fresh: Vec<Range<u32>>,
     /// Who finds the link's rate, by way, where the policy leaves that to weir.
     pub(crate) margins: ByWay<Option<Margin>>,
+    /// Whether it only observes.
+    pub(crate) observes: bool,
     /// Leaves that the new policy does not have; sorted.
     pub(crate) gone: Vec<Range<u32>>,
     /// How many of `gone` have been closed, and up to where the next.
