@@ -16,6 +16,7 @@ use crate::enforce;
 use crate::ledger::Chunk;
 use crate::limits;
 use crate::margin::Margin;
+use crate::names::Names;
 
 /// A policy made ready for [`Engine::apply`](crate::Engine::apply).
 #[derive(Debug)]
@@ -83,6 +84,8 @@ pub struct Layout {
     /// The rule numbers of classify: which class among those asked, and which of its rules.
     pub(crate) rules: Vec<(u32, u32)>,
     pub(crate) below: Below,
+    /// What its classes are called in every engine.
+    pub(crate) names: Names,
 }
 
 /// The leaves below each node: they stand in one list, those of a node without a gap.

@@ -20,6 +20,7 @@ use crate::ledger::{CHUNK, chunk};
 use crate::limits;
 use crate::lower::{self, Lowered, Table};
 use crate::margin::Margin;
+use crate::names::Names;
 
 /// Who has which number, now.
 #[derive(Debug, Default)]
@@ -196,6 +197,7 @@ impl Planner {
         }
         layout.rules = lower::numbers(plan);
         layout.below = Below::of(plan, &layout);
+        layout.names = Names::of(plan, &layout);
         layout.asked = plan.asked.iter().map(|a| layout.slots[a.node as usize]).collect();
         let parted = heirs(plan, &layout, &parted);
         Ok(Numbered { numbers, held, layout, gone: self.gone(&kept), fresh, parted })

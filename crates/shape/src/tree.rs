@@ -217,7 +217,7 @@ impl Tree {
         let mut joining = label;
         if kept.care.sessions.is_some_and(|sessions| sessions.has_places()) {
             // it has its own queue once what came before has left
-            let is_first = !self.order.waits(&label) || self.queues.waits_apart(&label);
+            let is_first = !self.order.waits(label.flow) || self.queues.waits_apart(&label);
             joining.kind = label.kind.answered(label.is_answered() && is_first);
         }
         let joins = match self.queues.consider(now, number, node, kept, frame.len(), &joining) {
