@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use weir_policy::plan::{Kind, Target};
+use weir_policy::plan::{NodeKind, Target};
 use weir_policy::{Enforce, Plan, Reading};
 
 use crate::out::{Out, problem};
@@ -51,7 +51,7 @@ fn summary(reading: &Reading, plan: &Plan) -> String {
     let made: u32 = plan
         .nodes
         .iter()
-        .map(|n| if let Kind::Each(each) = &n.kind { each.count } else { 0 })
+        .map(|n| if let NodeKind::Each(each) = &n.kind { each.count } else { 0 })
         .sum();
     let rules =
         plan.asked.iter().filter(|a| a.target != Target::Subscriber).map(|a| a.rules.len()).sum();

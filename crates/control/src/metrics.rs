@@ -238,11 +238,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::{Count, Kind, Port, Revision, Row, Subscribers};
+    use crate::{Count, Port, Revision, Row, RowKind, Subscribers};
 
     const MBIT: u64 = 1_000_000;
 
-    fn row(class: &str, depth: u8, kind: Kind, rate: u64, ceil: u64) -> Row {
+    fn row(class: &str, depth: u8, kind: RowKind, rate: u64, ceil: u64) -> Row {
         let direction =
             Direction { rate: rate * MBIT, ceil: Some(ceil * MBIT), ..Direction::default() };
         Row { class: class.to_owned(), depth, kind, down: direction.clone(), up: direction }
@@ -250,10 +250,10 @@ mod tests {
 
     fn tree() -> Tree {
         let mut rows = vec![
-            row("/", 0, Kind::Class, 10, 10),
-            row("/a", 1, Kind::Leaf, 1, 10),
-            row("/b", 1, Kind::Leaf, 0, 9),
-            row("/(rest)", 1, Kind::Leaf, 0, 10),
+            row("/", 0, RowKind::Class, 10, 10),
+            row("/a", 1, RowKind::Leaf, 1, 10),
+            row("/b", 1, RowKind::Leaf, 0, 9),
+            row("/(rest)", 1, RowKind::Leaf, 0, 10),
         ];
         // nobody said what it may have at most
         rows[3].up.ceil = None;
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn too_many_classes_count_in_those_above() {
         let mut tree = tree();
-        let made = |n| row(&format!("/a/{n}"), 2, Kind::Made, 0, 1);
+        let made = |n| row(&format!("/a/{n}"), 2, RowKind::Made, 0, 1);
         tree.rows.splice(2..2, (0..limits::METRICS_CLASSES).map(made));
         let text = text_of(&tree);
         let left_out =

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 use weir_classify::Owner;
 use weir_packet::{Fault, Headers, Reason, Side, show};
-use weir_policy::plan::{Kind, Node, NodeId};
-use weir_policy::{Place, Plan, say};
+use weir_policy::plan::{Node, NodeId, NodeKind};
+use weir_policy::{Plan, Position, say};
 use weir_units::{Rate, Way};
 
 use crate::lower::{self, Table};
@@ -88,7 +88,7 @@ impl Engine {
 impl Trace {
     /// The packet's way, a line per stage; `position` tells `file:line:column` of a place.
     #[must_use]
-    pub fn words(&self, plan: &Plan, position: impl Fn(Place) -> String) -> Vec<String> {
+    pub fn words(&self, plan: &Plan, position: impl Fn(Position) -> String) -> Vec<String> {
         let (from, to) = match self.way {
             Way::Up => (&plan.lan, &plan.wan),
             Way::Down => (&plan.wan, &plan.lan),
@@ -129,7 +129,7 @@ impl Trace {
         }
     }
 
-    fn class(&self, plan: &Plan, position: &impl Fn(Place) -> String) -> String {
+    fn class(&self, plan: &Plan, position: &impl Fn(Position) -> String) -> String {
         let Some((asked, rule)) = self.by else {
             return format!("{}: no rule matches", self.leaf(plan));
         };
@@ -164,11 +164,11 @@ impl Trace {
     fn waits(&self, plan: &Plan, words: &[(&str, String)]) -> String {
         let node = plan.node(self.node);
         let mut text = match &node.kind {
-            Kind::Each(each) => {
+            NodeKind::Each(each) => {
                 let shares = shares(&each.shares[self.way]);
                 format!("a leaf of its own: {shares}")
             }
-            Kind::Leaf | Kind::Interior => limit(plan, node, self.way),
+            NodeKind::Leaf | NodeKind::Interior => limit(plan, node, self.way),
         };
         for (word, value) in words {
             let _ = write!(text, ", {word} {value}");

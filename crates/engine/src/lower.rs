@@ -12,7 +12,7 @@ mod tree;
 
 use std::ops::Range;
 
-use weir_policy::plan::{EachPlan, Kind, Node, NodeId, Shares};
+use weir_policy::plan::{EachPlan, Node, NodeId, NodeKind, Shares};
 use weir_policy::{Enforce, LeafWords, Plan};
 use weir_shape::Link;
 use weir_units::{ByWay, Rate, Way};
@@ -162,13 +162,13 @@ impl Row<'_> {
 
 fn own<'p>(node: &'p Node, id: NodeId, layout: &Layout) -> Own<'p> {
     match (&node.kind, layout.each.get(&id)) {
-        (Kind::Interior, _) => Own::None,
-        (Kind::Each(each), Some(&(first, count))) => Own::Made {
+        (NodeKind::Interior, _) => Own::None,
+        (NodeKind::Each(each), Some(&(first, count))) => Own::Made {
             leaves: first..first + count,
             each,
             others: layout.slots[each.others as usize],
         },
-        (Kind::Leaf | Kind::Each(_), _) => Own::Itself,
+        (NodeKind::Leaf | NodeKind::Each(_), _) => Own::Itself,
     }
 }
 

@@ -15,7 +15,7 @@ mod sweep;
 
 use toml::de::{DeTable, DeValue};
 use weir_policy::reader::{Entry, Table};
-use weir_policy::{Place, Problem, Problems, Source};
+use weir_policy::{Position, Problem, Problems, Source};
 use weir_sim::LinkSpec;
 use weir_units::{Instant, Span};
 
@@ -118,7 +118,7 @@ pub fn read_sized(source: Source, size: Size, load: &mut Load<'_>) -> Result<Rea
     let text = source.text()?;
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in errors.iter().take(1) {
-        let place = Place::of(&error.span().unwrap_or(0..0));
+        let place = Position::of(&error.span().unwrap_or(0..0));
         problems.error(place, format!("this is not TOML: {}", error.message()), "");
     }
     let sizes = size::values(text, document.get_ref(), size, &mut problems);
@@ -222,7 +222,7 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
     let head = top.take("scenario");
     if head.is_none() {
         let help = "begin with [scenario] and about = \"...\", run = \"60s\"";
-        problems.error(Place::default(), "the table [scenario] is missing", help);
+        problems.error(Position::default(), "the table [scenario] is missing", help);
     }
     let head = head.and_then(|e| e.table("[scenario]", problems));
     let times = head.map(|t| times(t, problems)).unwrap_or_default();
@@ -257,7 +257,7 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
         ("flow", flows.is_empty() && sharing.is_none(), "add [flow.NAME]"),
     ];
     for (what, _, help) in missing.into_iter().filter(|(_, is_missing, _)| *is_missing) {
-        problems.error(Place::default(), format!("the scenario has no {what}"), help);
+        problems.error(Position::default(), format!("the scenario has no {what}"), help);
     }
     let Times { about, run, measure, bin, seeds } = times.clone();
     let scenario = Scenario {
@@ -331,7 +331,7 @@ fn times(mut table: Table<'_>, problems: &mut Problems) -> Times {
     let begin = from.map_or(Span::ZERO, |(from, _)| from);
     let end = to.map_or(length, |(to, _)| to);
     if begin >= end || end > length {
-        let place = to.or(from).or(run).map_or(Place::default(), |(_, place)| place);
+        let place = to.or(from).or(run).map_or(Position::default(), |(_, place)| place);
         let what = format!("what counts is from {begin} to {end} of a run of {length}");
         problems.error(place, what, "let \"from\" be before \"to\", and \"to\" within the run");
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use weir_units::{Prefix, limits};
 
 use crate::nearest::instead;
-use crate::problem::{Place, Problems};
+use crate::problem::{Position, Problems};
 use crate::reader::{Entry, Table};
 
 /// A set of addresses.
@@ -144,7 +144,7 @@ impl Groups {
         if total > limits::PREFIXES {
             let what = format!("the groups contain {total} address blocks");
             problems.error(
-                entry.map_or_else(Place::default, |e| e.key),
+                entry.map_or_else(Position::default, |e| e.key),
                 what,
                 "use fewer than 2 million",
             );
@@ -210,7 +210,7 @@ impl<'t> Build<'t> {
     }
 
     /// Said of the first: the others are links of the same chain.
-    fn too_deep(&mut self, name: &str, place: Place, problems: &mut Problems) {
+    fn too_deep(&mut self, name: &str, place: Position, problems: &mut Problems) {
         if !self.too_deep {
             let what = format!("more than {DEPTH} groups are nested, among them \"{name}\"");
             problems.error(place, what, "write the address blocks themselves in one of them");
@@ -220,7 +220,7 @@ impl<'t> Build<'t> {
 }
 
 /// A group's name must not be taken for something else in a match.
-fn check_name(name: &str, place: Place, problems: &mut Problems) {
+fn check_name(name: &str, place: Position, problems: &mut Problems) {
     let is_block = name.parse::<Prefix>().is_ok();
     if is_block || crate::matching::is_word(name) || name.contains([' ', ',']) {
         let help = "choose a name that is not an address, has no spaces and is not a word of \

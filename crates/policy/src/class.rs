@@ -7,7 +7,7 @@ use crate::amount::{Amount, Burst, both, says};
 use crate::each::{self, Each};
 use crate::leaf::{self, LeafWords};
 use crate::matching::{self, Match};
-use crate::problem::{At, Place, Problems};
+use crate::problem::{At, Position, Problems};
 use crate::reader::{Entry, Table};
 use crate::silent;
 
@@ -17,7 +17,7 @@ pub struct Class {
     /// Its path, which is its name: `/office/backup`.
     pub path: String,
     /// Where its table starts.
-    pub place: Place,
+    pub place: Position,
     /// The one link it belongs to; all links when it does not say.
     pub link: Option<At<String>>,
     /// What it may carry; any one is enough.
@@ -160,7 +160,7 @@ fn take_text(
 }
 
 /// Whether `path` can name a class; says why not.
-pub(crate) fn check_path(path: &str, place: Place, problems: &mut Problems) -> bool {
+pub(crate) fn check_path(path: &str, place: Position, problems: &mut Problems) -> bool {
     let Some(inner) = path.strip_prefix('/') else {
         let what =
             format!("a class is named by its path, and \"{path}\" does not start with \"/\"");

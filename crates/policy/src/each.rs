@@ -5,7 +5,7 @@ use weir_units::{By, ByWay, Prefix, Span, limits};
 use crate::addresses::Groups;
 use crate::amount::{Amount, both};
 use crate::matching;
-use crate::problem::{At, Place, Problems};
+use crate::problem::{At, Position, Problems};
 use crate::reader::Entry;
 
 /// A template for leaves.
@@ -26,7 +26,7 @@ pub struct Each {
     /// Who has a leaf of its own without asking.
     pub known: Vec<Known>,
     /// Where it is written.
-    pub place: Place,
+    pub place: Position,
 }
 
 /// What becomes of a host that comes for the first time.

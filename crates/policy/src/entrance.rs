@@ -6,7 +6,7 @@
 //! some cost (addresses, MACs, VLANs), and frames that are not IP.
 
 use crate::matching::When;
-use crate::plan::{Kind, NodeId, Plan, Rule, Target};
+use crate::plan::{NodeId, NodeKind, Plan, Rule, Target};
 use crate::problem::Problems;
 
 /// Per direction: down, up.
@@ -127,12 +127,12 @@ fn limits(plan: &Plan) -> Vec<Ways> {
         let above = &plan.node(node.parent).shares;
         let own = &node.shares;
         let mut ways = [own.down.ceil < above.down.ceil, own.up.ceil < above.up.ceil];
-        if let Kind::Each(each) = &node.kind {
+        if let NodeKind::Each(each) = &node.kind {
             let leaf = &each.shares;
             let less = [leaf.down.ceil < own.down.ceil, leaf.up.ceil < own.up.ceil];
             ways = [ways[0] || less[0], ways[1] || less[1]];
         }
-        let is_policed = node.kind != Kind::Interior && plan.words_of(id).police.is_some();
+        let is_policed = node.kind != NodeKind::Interior && plan.words_of(id).police.is_some();
         if is_policed { [true; 2] } else { ways }
     };
     (0..).zip(&plan.nodes).map(one).collect()

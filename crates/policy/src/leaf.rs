@@ -5,7 +5,7 @@
 use weir_units::{ByWay, Bytes, Rate, Span, dscp};
 
 use crate::police::Police;
-use crate::problem::{Place, Problems};
+use crate::problem::{Position, Problems};
 use crate::reader::{Entry, Table, whole};
 
 /// The words of a leaf; `None` where the operator said nothing.
@@ -189,7 +189,7 @@ pub struct Session {
     /// What becomes of one more.
     pub next: Next,
     /// Where it is written.
-    pub place: Place,
+    pub place: Position,
 }
 
 /// What the session beyond the count gets.

@@ -9,18 +9,18 @@ use crate::amount::Amount;
 use crate::class::{ENFORCE, Enforce};
 use crate::leaf::{self, LeafWords};
 use crate::matching;
-use crate::problem::{At, Place, Problems};
+use crate::problem::{At, Position, Problems};
 use crate::reader::{Entry, Table};
 use crate::rest::{self, Rest};
 use crate::silent;
 
 /// A link as the operator wrote it.
 #[derive(Clone, Debug)]
-pub struct Link {
+pub struct LinkTable {
     /// Its name.
     pub name: String,
     /// Where its table starts.
-    pub place: Place,
+    pub place: Position,
     /// The interface towards the LAN.
     pub lan: String,
     /// The interface towards the WAN.
@@ -28,7 +28,7 @@ pub struct Link {
     /// What the line carries.
     pub line: ByWay<Rate>,
     /// Where the rates are written.
-    pub line_place: ByWay<Place>,
+    pub line_place: ByWay<Position>,
     /// How much of the line is used, in millionths: shaped this far below it.
     pub margin: ByWay<u32>,
     /// Whether the margin downstream is found while traffic flows.
@@ -71,7 +71,7 @@ const RATE: &str = "a rate such as \"100mbit\"";
 
 /// Reads one link. What is missing is replaced by a placeholder, so that the classes can be checked
 /// all the same; the problems say that the policy cannot be used.
-pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<Link> {
+pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<LinkTable> {
     let what = format!("link \"{name}\"");
     let mut table = entry.table(&what, problems)?;
     let lan = interface(&mut table, "lan", entry.key, &what, problems);
@@ -100,7 +100,7 @@ pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Opt
     let placeholder = At { value: Rate::MAX, place: entry.key };
     let (down, up) = (down.unwrap_or(placeholder), up.unwrap_or(placeholder));
     let name_of = |port: Option<At<String>>| port.map_or_else(|| "?".to_owned(), |p| p.value);
-    Some(Link {
+    Some(LinkTable {
         name: name.to_owned(),
         place: entry.key,
         lan: name_of(lan),
@@ -120,14 +120,14 @@ pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Opt
 }
 
 /// A link that stands in where the policy has none, so that its classes are checked all the same.
-pub(crate) fn placeholder() -> Link {
-    Link {
+pub(crate) fn placeholder() -> LinkTable {
+    LinkTable {
         name: "?".to_owned(),
-        place: Place::default(),
+        place: Position::default(),
         lan: "?".to_owned(),
         wan: "?".to_owned(),
         line: ByWay::same(Rate::MAX),
-        line_place: ByWay::same(Place::default()),
+        line_place: ByWay::same(Position::default()),
         margin: ByWay::same(1_000_000),
         finds: ByWay::same(false),
         counts: Layer::Ethernet,
@@ -143,7 +143,7 @@ pub(crate) fn placeholder() -> Link {
 fn interface(
     table: &mut Table<'_>,
     name: &str,
-    link: Place,
+    link: Position,
     what: &str,
     problems: &mut Problems,
 ) -> Option<At<String>> {
@@ -171,7 +171,7 @@ fn interface(
 fn line(
     table: &mut Table<'_>,
     name: &str,
-    link: Place,
+    link: Position,
     what: &str,
     problems: &mut Problems,
 ) -> Option<At<Rate>> {

@@ -10,7 +10,7 @@ use weir_units::{Prefix, Raw, dscp, protocol};
 
 use crate::addresses::{Addresses, Groups};
 use crate::nearest::instead;
-use crate::problem::{Place, Problems};
+use crate::problem::{Position, Problems};
 use crate::reader::{Entry, hex, whole};
 
 /// One line of `match`.
@@ -21,7 +21,7 @@ pub struct Match {
     /// The line as written.
     pub text: String,
     /// Where it is written.
-    pub place: Place,
+    pub place: Position,
 }
 
 /// What must hold of a frame; `None` where anything will do.

@@ -3,7 +3,7 @@
 //! `queue` says something in weir's: who shares in a leaf. HSDBA knows leaves and no flows.
 
 use crate::class::Enforce;
-use crate::plan::{Kind, Plan};
+use crate::plan::{NodeKind, Plan};
 use crate::policy::Policy;
 use crate::problem::{At, Problems, Severity};
 use crate::reader::Table;
@@ -72,7 +72,7 @@ fn tops(plan: &Plan) -> Vec<Option<u32>> {
     let mut is_whole = vec![true; plan.nodes.len()];
     for (at, node) in plan.nodes.iter().enumerate().rev() {
         let is_held = matches!(node.enforce, Enforce::Weir | Enforce::Hsdba);
-        is_whole[at] &= node.kind == Kind::Interior || is_held;
+        is_whole[at] &= node.kind == NodeKind::Interior || is_held;
         is_whole[node.parent as usize] &= is_whole[at];
     }
     let mut tops: Vec<Option<u32>> = Vec::with_capacity(plan.nodes.len());

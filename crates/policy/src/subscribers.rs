@@ -11,7 +11,7 @@ use crate::class::is_segment;
 use crate::csv::{Row, anyhow, rows};
 use crate::held::Want;
 use crate::nearest::instead;
-use crate::problem::{At, Place, Problems};
+use crate::problem::{At, Position, Problems};
 use crate::reader::Entry;
 use crate::skipped::SkippedRows;
 use crate::source::Source;
@@ -59,7 +59,7 @@ pub struct Subscriber {
     /// At most.
     pub ceil: ByWay<Option<Rate>>,
     /// The row.
-    pub place: Place,
+    pub place: Position,
     /// The line that it starts at, from 1.
     pub line: u32,
 }
@@ -104,7 +104,7 @@ pub(crate) fn read_rows(
     let Some(columns) = rows.next().and_then(|row| Columns::read(&row, number, problems)) else {
         if source.bytes().trim_ascii().is_empty() {
             let help = format!("its first line names the columns: {}", COLUMNS.join(","));
-            problems.error(Place::in_file(number, &(0..0)), "the table is empty", help);
+            problems.error(Position::in_file(number, &(0..0)), "the table is empty", help);
         }
         return Vec::new();
     };
@@ -115,14 +115,14 @@ pub(crate) fn read_rows(
         if count == limits::CLASSES {
             let what = format!("the table has more than {count} rows");
             let help = "split the link over several boxes, or remove rows that nobody needs";
-            problems.error(Place::in_file(number, &row.place), what, help);
+            problems.error(Position::in_file(number, &row.place), what, help);
             break;
         }
         match reader.row(&row) {
             Ok(subscriber) => into.rows.push(subscriber),
             Err((place, what, help)) => {
                 wants.extend(reader.want(source.bytes(), &row, problems.skipped.count()));
-                problems.skipped.add(Place::in_file(number, &place), row.line, what, help);
+                problems.skipped.add(Position::in_file(number, &place), row.line, what, help);
             }
         }
     }
@@ -147,7 +147,7 @@ struct Columns([Option<usize>; 8], usize);
 
 impl Columns {
     fn read(header: &Row<'_>, number: u16, problems: &mut Problems) -> Option<Columns> {
-        let whole = Place::in_file(number, &header.place);
+        let whole = Position::in_file(number, &header.place);
         let fields = match &header.fields {
             Ok(fields) => fields,
             Err(why) => {
@@ -165,12 +165,12 @@ impl Columns {
                 Some(column) if columns[column].is_none() => columns[column] = Some(at),
                 Some(_) => {
                     let what = format!("the column \"{name}\" occurs twice");
-                    problems.error(Place::in_file(number, place), what, "remove one of them");
+                    problems.error(Position::in_file(number, place), what, "remove one of them");
                 }
                 None => {
                     let what = format!("there is no column \"{name}\"");
                     let help = instead(name, COLUMNS);
-                    problems.error(Place::in_file(number, place), what, help);
+                    problems.error(Position::in_file(number, place), what, help);
                 }
             }
         }
@@ -247,7 +247,7 @@ impl Reader<'_> {
             blocks,
             rate: guaranteed.map(Option::unwrap_or_default),
             ceil,
-            place: Place::in_file(self.number, &row.place),
+            place: Position::in_file(self.number, &row.place),
             line: row.line,
         })
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::class::Class;
-use crate::link::Link;
+use crate::link::LinkTable;
 use crate::nearest::nearest;
 use crate::problem::{At, Problems};
 
@@ -33,7 +33,7 @@ pub(crate) fn by_path(classes: &[Class]) -> BTreeMap<&str, usize> {
 }
 
 impl Tree {
-    pub(crate) fn new(classes: &[Class], links: &[Link], problems: &mut Problems) -> Tree {
+    pub(crate) fn new(classes: &[Class], links: &[LinkTable], problems: &mut Problems) -> Tree {
         let paths = by_path(classes);
         let mut tree = Tree { top: Vec::new(), children: vec![Vec::new(); classes.len()] };
         for (at, class) in classes.iter().enumerate() {
@@ -70,7 +70,7 @@ impl Tree {
     }
 }
 
-fn check_link(class: &Class, parent: &str, links: &[Link], problems: &mut Problems) {
+fn check_link(class: &Class, parent: &str, links: &[LinkTable], problems: &mut Problems) {
     let Some(link) = &class.link else { return };
     if !parent.is_empty() {
         let what = format!("\"{}\" has \"link\", but only top-level classes can", class.path);

@@ -4,7 +4,7 @@
 mod shared;
 
 use shared::{LINK, plan, problems};
-use weir_policy::plan::{Kind, Target};
+use weir_policy::plan::{NodeKind, Target};
 use weir_units::Rate;
 
 const DESIGN: &str = r#"
@@ -83,7 +83,7 @@ fn the_policy_of_the_handbook_is_valid_and_means_what_it_says() {
     // 97 - 2 - 38.8 - 1 is for those without a rate: guests and the rest
     assert_eq!(shares("/guests").down.weight, 27_600_000);
     assert_eq!(shares("/(rest)").down.weight, 27_600_000);
-    let Kind::Each(each) = &plan.nodes[5].kind else { panic!("/guests makes leaves") };
+    let NodeKind::Each(each) = &plan.nodes[5].kind else { panic!("/guests makes leaves") };
     assert_eq!(plan.node(each.others).path.as_ref(), "/guests/(others)");
 }
 
@@ -305,7 +305,7 @@ fn who_is_approved_is_said_in_the_terms_of_the_leaves() {
         )
     };
     let known = |each: &str| match &plan(&class(each), "").node(1).kind {
-        Kind::Each(each) => each.known.as_ref().map(Vec::len),
+        NodeKind::Each(each) => each.known.as_ref().map(Vec::len),
         _ => None,
     };
     assert_eq!(known("by = \"lan-host\""), None);

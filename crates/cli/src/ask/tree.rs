@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use weir_control::{Count, Direction, Kind, Mode, Request, Row, Tree};
+use weir_control::{Count, Direction, Mode, Request, Row, RowKind, Tree};
 use weir_lab::{Grid, grouped};
 use weir_packet::Reason;
 use weir_units::{Bytes, Rate, Span};
@@ -170,7 +170,7 @@ fn short(bits: u64) -> String {
 fn drops(tree: &Tree) -> Vec<String> {
     let mut lines = Vec::new();
     let mut reasons = BTreeSet::new();
-    for row in tree.rows.iter().filter(|row| row.kind != Kind::Class) {
+    for row in tree.rows.iter().filter(|row| row.kind != RowKind::Class) {
         for (way, direction) in row.directions() {
             for (name, frames) in direction.now.iter().flat_map(|now| now.dropped.iter()) {
                 let (class, frames) = (&row.class, grouped(*frames));
@@ -249,7 +249,7 @@ mod tests {
         way.counters.delay_ns_max = 12_340_000;
         let count = Count { frames: dropped, bytes: dropped };
         way.counters.dropped = [("crowded", count)].into_iter().collect();
-        Row { class: class.to_owned(), depth, kind: Kind::Leaf, down: way.clone(), up: way }
+        Row { class: class.to_owned(), depth, kind: RowKind::Leaf, down: way.clone(), up: way }
     }
 
     fn tree(at: u64, rows: &[Row]) -> Tree {

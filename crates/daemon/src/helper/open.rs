@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
-use weir_io::netdev::{self, Feature, Kind, Netdev, Unfit};
+use weir_io::netdev::{self, Feature, InterfaceKind, Netdev, Unfit};
 use weir_io::{PacketSockets, bare_sockets};
 use weir_units::limits;
 use weir_xdp::{Mode, Program};
@@ -154,7 +154,10 @@ impl Interface {
             index: netdev.index,
             mtu: netdev.mtu,
             queues: receive_queues(&netdev.name),
-            is_virtual: matches!(netdev.kind, Kind::Veth | Kind::Tap | Kind::Other(_)),
+            is_virtual: matches!(
+                netdev.kind,
+                InterfaceKind::Veth | InterfaceKind::Tap | InterfaceKind::Other(_)
+            ),
         }
     }
 }

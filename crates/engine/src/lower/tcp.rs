@@ -2,7 +2,7 @@
 //! rate: a narrow one needs its senders held, a wide one has its queues.
 
 use weir_condition::{Leaf, Loss, RoundTrip, Spec, Told};
-use weir_policy::plan::{Kind, NodeId, Shares};
+use weir_policy::plan::{NodeId, NodeKind, Shares};
 use weir_policy::{self as policy, LeafWords, Mss, Plan, Queue, TcpRate};
 use weir_units::{Bytes, Rate, Span, Way};
 
@@ -69,8 +69,8 @@ pub(crate) fn in_words(plan: &Plan, node: NodeId, way: Way) -> Option<String> {
     let line = plan.nodes[0].shares[way].rate;
     let leaf = plan.node(node);
     let shares = match &leaf.kind {
-        Kind::Each(each) => each.shares[way],
-        Kind::Leaf | Kind::Interior => leaf.shares[way],
+        NodeKind::Each(each) => each.shares[way],
+        NodeKind::Leaf | NodeKind::Interior => leaf.shares[way],
     };
     let told = told(plan.words_of(node), shares.ceil.min(line), line);
     let done = [

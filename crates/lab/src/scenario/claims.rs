@@ -1,7 +1,7 @@
 //! What is claimed of what is measured.
 
 use weir_policy::reader::{Entry, Table};
-use weir_policy::{Place, Problems};
+use weir_policy::{Position, Problems};
 
 use super::metrics::Metric;
 use super::profiles::{self, Profile};
@@ -115,7 +115,7 @@ pub(super) fn read(
 
 fn bound(
     table: &mut Table<'_>,
-    place: Place,
+    place: Position,
     all: &[Profile],
     problems: &mut Problems,
 ) -> Option<Bound> {

@@ -2,7 +2,7 @@
 //! may also change the description of links, such as a provider's queue.
 
 use weir_policy::reader::Entry;
-use weir_policy::{Place, Plan, Problems, Severity, Source};
+use weir_policy::{Plan, Position, Problems, Severity, Source};
 
 use super::flows::Flow;
 use super::links::{self, Wire, Words};
@@ -156,8 +156,8 @@ fn plan(
             let what = format!("the policy of {name}: {}", problem.what);
             let at = begin.filter(|_| problem.place.file == 0).map_or(entry.place, |begin| {
                 let begin = entry.place.start + begin;
-                let Place { start, end, .. } = problem.place;
-                Place { start: begin + start, end: begin + end, ..entry.place }
+                let Position { start, end, .. } = problem.place;
+                Position { start: begin + start, end: begin + end, ..entry.place }
             });
             problems.error(at, what, problem.help.clone());
         }

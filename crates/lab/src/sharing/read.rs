@@ -1,7 +1,7 @@
 //! The words of `[sharing]`, and of a profile's `law`.
 
 use weir_policy::reader::{Entry, Table};
-use weir_policy::{Place, Problems};
+use weir_policy::{Position, Problems};
 use weir_share::{LINK, Law, Node, Options, ahab, hsdba};
 use weir_units::{Rate, Span};
 
@@ -92,7 +92,7 @@ fn tree(
     nodes: &mut Vec<Node>,
     widths: &[u32],
     weights: &[Vec<u32>],
-    place: Place,
+    place: Position,
     problems: &mut Problems,
 ) -> Option<usize> {
     let mut above = LINK as usize..LINK as usize + 1;

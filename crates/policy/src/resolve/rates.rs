@@ -6,7 +6,7 @@ use super::{Above, Build};
 use crate::amount::Amount;
 use crate::class::{Class, Weight};
 use crate::each::{Each, Unknown};
-use crate::plan::{EachPlan, Kind, Shares, Target};
+use crate::plan::{EachPlan, NodeKind, Shares, Target};
 use crate::problem::At;
 
 impl Build<'_> {
@@ -112,7 +112,7 @@ impl Build<'_> {
         let (by, count, age) = (each.by, each.count, each.age);
         let known = (each.unknown == Unknown::Ask).then(|| each.known.clone());
         self.plan.nodes[above.id as usize].kind =
-            Kind::Each(Box::new(EachPlan { by, count, age, shares, known, others }));
+            NodeKind::Each(Box::new(EachPlan { by, count, age, shares, known, others }));
         Target::Each(above.id)
     }
 

@@ -2,13 +2,13 @@
 
 use weir_units::limits;
 
-use crate::plan::{Kind, Plan};
-use crate::problem::{Place, Problems};
+use crate::plan::{NodeKind, Plan};
+use crate::problem::{Position, Problems};
 
 /// Whether a plan is larger than the engine takes.
-pub(crate) fn check_size(plan: &Plan, place: Place, problems: &mut Problems) {
+pub(crate) fn check_size(plan: &Plan, place: Position, problems: &mut Problems) {
     let each = plan.nodes.iter().map(|n| match &n.kind {
-        Kind::Each(each) => each.count as usize,
+        NodeKind::Each(each) => each.count as usize,
         _ => 0,
     });
     let nodes = plan.nodes.len() + each.sum::<usize>();

@@ -6,7 +6,7 @@ use super::Build;
 use crate::class::Class;
 use crate::leaf::Session;
 use crate::plan::NodeId;
-use crate::problem::Place;
+use crate::problem::Position;
 
 /// What is promised, in bits per second: a sum can be more than any rate.
 pub(super) type Promise = ByWay<u128>;
@@ -42,7 +42,7 @@ fn say(bits: u128) -> String {
 /// Whose children are promised something.
 pub(super) struct Owner {
     pub(super) name: String,
-    pub(super) place: ByWay<Place>,
+    pub(super) place: ByWay<Position>,
     /// Whether it has no rate of its own: it is guaranteed the sum of its children's, and no more.
     pub(super) follows: ByWay<bool>,
     /// Whether it is the top of what weir's allocator holds to its rates.

@@ -26,7 +26,7 @@ use super::ring::{List, Member, Ring, Turn};
 use super::split::Split;
 use super::store::{Chain, Store};
 use crate::Link;
-use crate::aqm::{Depth, Random, State};
+use crate::aqm::{AqmState, Depth, Random};
 pub(crate) use paying::Fattest;
 
 /// Hosts that may wait at a time; hosts whose last frame has gone stay for a round.
@@ -43,7 +43,7 @@ const STRAYS: u32 = 1_024;
 pub(crate) struct Queue {
     pub(super) chain: Chain,
     pub(super) turn: Turn,
-    aqm: State,
+    aqm: AqmState,
     /// The leaf that it is in, if it is anywhere.
     pub(super) leaf: u32,
     /// It has an entry in the timer.
