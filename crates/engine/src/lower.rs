@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use weir_policy::plan::{EachPlan, Node, NodeId, NodeKind, Shares};
 use weir_policy::{Enforce, LeafWords, Plan};
-use weir_shape::Link;
+use weir_shape::FrameCost;
 use weir_units::{ByWay, Rate, Way};
 
 use crate::change::Layout;
@@ -29,7 +29,7 @@ pub(crate) struct Table<'p> {
     /// For the words of leaves, and the rules.
     plan: &'p Plan,
     /// What a frame costs on the link.
-    pub(crate) link: Link,
+    pub(crate) link: FrameCost,
     /// The leaf for frames that are nobody's.
     rest: u32,
     /// Whether nodes may be limited while traffic flows.
@@ -173,8 +173,8 @@ fn own<'p>(node: &'p Node, id: NodeId, layout: &Layout) -> Own<'p> {
 }
 
 /// What a frame costs on the link.
-pub(crate) fn link(plan: &Plan) -> Link {
-    Link { layer: plan.counts, overhead: plan.overhead }
+pub(crate) fn link(plan: &Plan) -> FrameCost {
+    FrameCost { layer: plan.counts, overhead: plan.overhead }
 }
 
 /// What the stages are told of one policy.

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use weir_packet::{Flow, Frame, Headers, Label, Pool, Side};
-use weir_shape::Link;
+use weir_shape::FrameCost;
 use weir_shape::aqm::{self, Codel};
 use weir_shape::tree::{Care, Edit, LINK, NodeSpec, Queueing, Spec, Tree};
 use weir_units::{Instant, Rate, Span};
@@ -280,7 +280,7 @@ fn spec(args: &Args) -> Spec {
     };
     if args.levels == 2 {
         (0..args.leaves).for_each(|_| _ = add(LINK, true, &mut nodes));
-        return Spec { rate: RATE, link: Link::default(), nodes, cares, ..Spec::default() };
+        return Spec { rate: RATE, link: FrameCost::default(), nodes, cares, ..Spec::default() };
     }
     let tops: Vec<u32> = (0..args.tops).map(|_| add(LINK, false, &mut nodes)).collect();
     let mut parent = LINK;
@@ -294,5 +294,5 @@ fn spec(args: &Args) -> Spec {
         };
         add(parent, true, &mut nodes);
     }
-    Spec { rate: RATE, link: Link::default(), nodes, cares, ..Spec::default() }
+    Spec { rate: RATE, link: FrameCost::default(), nodes, cares, ..Spec::default() }
 }

@@ -25,7 +25,7 @@ use super::node::{NONE, Node};
 use super::ring::{List, Member, Ring, Turn};
 use super::split::Split;
 use super::store::{Chain, Store};
-use crate::Link;
+use crate::FrameCost;
 use crate::aqm::{AqmState, Depth, Random};
 pub(crate) use paying::Fattest;
 
@@ -139,7 +139,7 @@ pub(crate) struct Kept {
     /// What one connection may have.
     pub(crate) max: Option<Ceiling>,
     /// What its frames cost.
-    link: Link,
+    link: FrameCost,
     /// Connections have queues of their own.
     by_flow: bool,
     /// Hosts take turns.
@@ -149,7 +149,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    pub(crate) fn new(care: Care, link: Link) -> Kept {
+    pub(crate) fn new(care: Care, link: FrameCost) -> Kept {
         let max = care.sessions.filter(|s| s.max < Rate::MAX);
         Kept {
             care,

@@ -17,7 +17,7 @@ use gps::{Fluid, Node};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use weir_packet::{Headers, Label, Pool, Side};
-use weir_shape::Link;
+use weir_shape::FrameCost;
 use weir_shape::tree::{Edit, NodeSpec, Spec, Tree};
 use weir_units::{Instant, Rate, Span};
 
@@ -124,7 +124,7 @@ fn spec(case: &Case) -> Spec {
     }
     Spec {
         rate: Rate::from_bps(case.line),
-        link: Link::default(),
+        link: FrameCost::default(),
         nodes,
         cares: vec![],
         ..Spec::default()
@@ -404,7 +404,7 @@ fn on_a_lower_line(told: &[(u64, u64)], line: u64, low: u64) -> Vec<(f64, f64)> 
     let rate = Rate::from_bps(line);
     let mut world = World::of(Spec {
         rate,
-        link: Link::default(),
+        link: FrameCost::default(),
         nodes: nodes.collect(),
         cares: vec![],
         ..Spec::default()
@@ -492,8 +492,13 @@ fn one_of_great_weight_does_not_wait_for_all_who_have_a_frame() {
     let mut nodes = vec![leaf(1, u64::from(MANY))];
     nodes.extend((2..2 + MANY).map(|number| leaf(number, 1)));
     let rate = Rate::from_bps(10_000_000);
-    let mut world =
-        World::of(Spec { rate, link: Link::default(), nodes, cares: vec![], ..Spec::default() });
+    let mut world = World::of(Spec {
+        rate,
+        link: FrameCost::default(),
+        nodes,
+        cares: vec![],
+        ..Spec::default()
+    });
     (0..600).for_each(|_| world.comes(1, 1_000));
     for _ in 0..10 {
         world.leaves(Instant::MAX).expect("a frame");
@@ -513,7 +518,7 @@ fn two(weights: [u64; 2], at_once: usize) -> World {
     let nodes = vec![leaf(1, weights[0]), leaf(2, weights[1])];
     let rate = Rate::from_bps(100_000);
     World::with(
-        Spec { rate, link: Link::default(), nodes, cares: vec![], ..Spec::default() },
+        Spec { rate, link: FrameCost::default(), nodes, cares: vec![], ..Spec::default() },
         at_once,
     )
 }
@@ -580,7 +585,7 @@ fn a_guarantee_that_its_weight_keeps_no_more_stops_no_other() {
         let nodes = vec![leaf(1, 1, 29_000), leaf(2, 1, 503_000), leaf(3, 1, 0)];
         let rate = Rate::from_bps(1_000_000);
         let mut world = World::with(
-            Spec { rate, link: Link::default(), nodes, cares: vec![], ..Spec::default() },
+            Spec { rate, link: FrameCost::default(), nodes, cares: vec![], ..Spec::default() },
             at_once,
         );
         world.comes(1, 60);
