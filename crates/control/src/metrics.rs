@@ -297,7 +297,7 @@ mod tests {
         if text != golden {
             let made = std::env::temp_dir().join("weir-metrics.golden.txt");
             std::fs::write(&made, &text).unwrap();
-            panic!("it is not what metrics.golden.txt says, but {}", made.display());
+            panic!("metrics.golden.txt differs; if it should, copy {} over it", made.display());
         }
     }
 

@@ -1,9 +1,9 @@
 //! Active queue management: who is told to slow down, and when, before the queue is full. RED and
 //! PIE decide when a frame comes, CoDel and COBALT when it leaves.
 //!
-//! An [`Aqm`] is what the operator configured, and many queues share it; an [`AqmState`] is what one
-//! queue remembers. The owner of the queue makes four calls; nothing here has a timer or a queue of
-//! its own:
+//! An [`Aqm`] is what the operator configured, and many queues share it; an [`AqmState`] is what
+//! one queue remembers. The owner of the queue makes four calls; nothing here has a timer or a
+//! queue of its own:
 //!
 //! - [`Aqm::arrive`] before a frame joins, [`Aqm::leave`] when one is at the head and may go;
 //! - [`Aqm::overflow`] when the limit of the queue was hit;
