@@ -19,6 +19,7 @@ pub mod scenario;
 mod sharing;
 mod summary;
 pub mod systems;
+pub mod tables;
 
 pub use claim::{Bound, Claim, Expected, Holds, Judged, Printed};
 pub use compare::{Comparison, Difference};

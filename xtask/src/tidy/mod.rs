@@ -71,7 +71,10 @@ pub(crate) fn run(arguments: &[String]) -> Done {
     match arguments {
         [] => {}
         [option] if option == "--fix-limits" => return fix_limits(),
-        [other, ..] => return Err(format!("no option \"{other}\", there is --fix-limits")),
+        [option] if option == "--fix-lab" => return fix_lab(),
+        [other, ..] => {
+            return Err(format!("no option \"{other}\", there are --fix-limits and --fix-lab"));
+        }
     }
     let problems = problems()?;
     for problem in &problems {
@@ -90,6 +93,12 @@ pub(crate) fn problems() -> Result<Vec<Problem>, String> {
     let mut problems: Vec<Problem> = CHECKS.iter().flat_map(|check| check(&files)).collect();
     problems.sort();
     Ok(problems)
+}
+
+/// Only the laboratory itself knows its words, so one of its tests writes them down.
+fn fix_lab() -> Done {
+    let test = ["test", "--quiet", "--package", "weir-lab", "--test", "docs", "the_tables"];
+    shell::show(shell::program("cargo", &test).env("WEIR_WRITE_LAB_TABLES", "1"))
 }
 
 fn fix_limits() -> Done {
