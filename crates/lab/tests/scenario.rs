@@ -130,7 +130,7 @@ at-least = 0.3
 fn a_sweep_gives_the_figures_of_all_its_cases() {
     let scenario = scenario(LANES);
     assert_eq!(scenario.more.len(), 1);
-    let ids: Vec<&str> = scenario.claims.iter().map(|claim| claim.id.as_str()).collect();
+    let ids: Vec<&str> = scenario.claims.iter().map(|said| said.claim.id.as_str()).collect();
     assert_eq!(ids, ["lowest", "rate.800", "rate.400"]);
     let runs = run::all(&scenario, &[0], 1..=2, 2, &|_, _| {}).expect("runs");
     let figures = figures::figures(&scenario, &runs[0])
