@@ -11,6 +11,7 @@ mod path;
 mod profiles;
 mod shared;
 mod size;
+mod source;
 mod sweep;
 
 use toml::de::{DeTable, DeValue};
@@ -31,6 +32,7 @@ pub use metrics::{Metric, Window};
 pub use nodes::{Node, NodeKind};
 pub use profiles::Profile;
 pub use size::Size;
+pub(crate) use source::ROWS as SOURCES;
 
 /// Everything that a run needs.
 #[derive(Debug)]

@@ -2,11 +2,20 @@
 //! read.
 
 use crate::figures::{self, Of, Row};
+use crate::scenario::SOURCES;
 
 /// Every such table by its name in the document, in Markdown.
 #[must_use]
 pub fn all() -> Vec<(&'static str, String)> {
-    vec![("metrics", metrics())]
+    vec![("sources", sources()), ("metrics", metrics())]
+}
+
+fn sources() -> String {
+    let rows = SOURCES.iter().map(|row| {
+        let words: Vec<String> = row.words.iter().map(|w| (*w).to_owned()).collect();
+        [code(row.word), listed(&words), row.about.to_owned()]
+    });
+    table(["`source`", "words", "what it sends"], rows)
 }
 
 fn metrics() -> String {
