@@ -3,11 +3,23 @@
 
 use crate::figures::{self, Of, Row};
 use crate::scenario::SOURCES;
+use crate::sharing;
 
 /// Every such table by its name in the document, in Markdown.
 #[must_use]
 pub fn all() -> Vec<(&'static str, String)> {
-    vec![("sources", sources()), ("metrics", metrics())]
+    vec![
+        ("asks", plain("`ask`", &sharing::ASKS)),
+        ("laws", plain("`law`", &sharing::LAWS)),
+        ("engines", plain("`engine`", &sharing::ENGINES)),
+        ("sources", sources()),
+        ("metrics", metrics()),
+    ]
+}
+
+fn plain<T>(kind: &str, rows: &[sharing::Row<T>]) -> String {
+    let rows = rows.iter().map(|row| [code(row.word), row.about.to_owned()]);
+    table([kind, "what it is"], rows)
 }
 
 fn sources() -> String {
