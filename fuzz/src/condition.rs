@@ -1,10 +1,10 @@
 //! TCP rate control: any frames, and any segments of a few connections, under a policy that treats
 //! TCP. The first bytes choose the policy; then come pieces: what it is, how long, its bytes.
 
-use weir_condition::{Conditioner, Edit, Fate, Leaf, Loss, RoundTrip, Spec, Told};
+use weir_condition::{Conditioner, Edit, Leaf, Loss, Pacing, RoundTrip, Spec, Told};
 use weir_packet::tcp::{self, Tcp};
 use weir_packet::{Build, Flow, Headers, Label, Net, Pool, Side, checksum};
-use weir_units::{Instant, Rate, Span};
+use weir_units::{ByWay, Instant, Rate, Span};
 
 /// Bytes of a segment that is made of fields.
 const FIELDS: usize = 10;
@@ -68,8 +68,8 @@ impl Stage {
         let fate = self.conditioner.frame(self.now, bytes, &headers, &label, u32::from(what));
         check(before, self.pool.bytes(&frame), &headers);
         let frame = match fate {
-            Fate::Pass => Some(frame),
-            Fate::Hold(due) => self.conditioner.hold(frame, label, due).err(),
+            Pacing::Pass => Some(frame),
+            Pacing::Hold(due) => self.conditioner.hold(frame, label, due).err(),
         };
         self.let_go(self.now);
         frame.into_iter().for_each(|frame| self.pool.give(frame));
@@ -93,12 +93,13 @@ fn spec(a: u8, b: u8) -> Spec {
     };
     let rate = Rate::from_bps(1_000 << (b >> 4));
     let leaf = Leaf { number: 1, told: 1, rate, fixed: b & 1 != 0 };
-    let leaves = match b & 3 {
+    let (up, down) = match b & 3 {
         0 => return Spec { told: vec![Told::default()], ..Spec::default() },
-        1 => [vec![leaf], vec![]],
-        2 => [vec![], vec![leaf]],
-        _ => [vec![leaf], vec![leaf]],
+        1 => (vec![leaf], vec![]),
+        2 => (vec![], vec![leaf]),
+        _ => (vec![leaf], vec![leaf]),
     };
+    let leaves = ByWay { down, up };
     Spec { told: vec![Told::default(), told], leaves }
 }
 

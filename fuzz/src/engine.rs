@@ -1,8 +1,8 @@
 //! The engine: any frames in any order under changing policies. The first bytes choose, the rest
 //! are frames: a length, a side, and that many bytes, with time passing in between.
 
-use weir_engine::{Config, Engine, Planner, Snapshot};
-use weir_packet::{Burst, Pool, Side};
+use weir_engine::{Config, Driver, Engine, Exchange, Planner, Single, Snapshot};
+use weir_packet::{Burst, Member, Pool, Side};
 use weir_policy::{Plan, Source, read};
 use weir_units::{Instant, Span};
 
@@ -11,43 +11,50 @@ pub fn engine(data: &[u8]) {
     let Some((&choice, mut rest)) = data.split_first() else { return };
     let mut planner = Planner::new();
     let first = planner.prepare(&plan(choice)).expect("a small policy fits");
-    let config = Config { queue_frames: 8, flows: 16, seed: 3, watch: true };
-    let mut engine = Engine::new(config, Pool::new(20, 2_048), first, Instant::ZERO);
+    let config = Config { queue_frames: 8, flows: 16, seed: 3, watch: true, ..Config::default() };
+    let engine = Engine::new(config, Pool::new(20, 2_048), first, Instant::ZERO);
+    let mut driver = Driver::new(engine, &Member::ONE_EACH);
     let mut now = Instant::ZERO;
-    let mut burst = Burst::new();
     while let [what, length, more @ ..] = rest {
         let length = usize::from(*length) * if what & 4 == 0 { 1 } else { 6 };
         let (bytes, behind) = more.split_at(length.min(more.len()));
         rest = behind;
         now += Span::from_us(u64::from(*what) * 37);
         if what & 0xe0 == 0xe0 {
-            let mut change = planner.prepare(&plan(*what)).expect("a small policy fits");
-            while !engine.apply(now, &mut change) {}
+            driver.change(planner.prepare(&plan(*what)).expect("a small policy fits").into());
         }
         let side = if what & 1 == 0 { Side::Lan } else { Side::Wan };
-        if let Some(frame) = engine.pool_mut().fill(bytes) {
-            burst.push(frame).expect("the burst was empty");
+        let mut ports = Ports { came: Some((side, bytes)), is_blocked: what & 2 != 0 };
+        driver.poll(now, &mut ports);
+        while driver.is_changing() {
+            driver.poll(now, &mut ports);
         }
-        engine.receive(now, side, &mut burst);
-        if what & 2 == 0 {
-            leave(&mut engine, now);
-        }
-        engine.age(now);
-        balance(&engine);
+        drop(driver.changed());
+        balance(&driver);
     }
 }
 
-fn leave(engine: &mut Engine, now: Instant) {
-    let mut out = Burst::new();
-    for side in [Side::Lan, Side::Wan] {
-        engine.transmit(now, side, &mut out);
-        while let Some(frame) = out.pop() {
-            engine.pool_mut().give(frame);
+/// A frame comes, and what leaves goes away, unless the ports are blocked.
+struct Ports<'f> {
+    came: Option<(Side, &'f [u8])>,
+    is_blocked: bool,
+}
+
+impl Exchange for Ports<'_> {
+    fn receive(&mut self, port: Member, pool: &mut Pool, into: &mut Burst) -> usize {
+        Single { came: self.came.take_if(|(side, _)| *side == port.side), left: |_, _: &[u8]| {} }
+            .receive(port, pool, into)
+    }
+
+    fn transmit(&mut self, _: Member, pool: &mut Pool, out: &mut Burst) {
+        if !self.is_blocked {
+            out.drain().for_each(|frame| pool.give(frame));
         }
     }
 }
 
-fn balance(engine: &Engine) {
+fn balance(driver: &Driver) {
+    let engine = driver.engine();
     let mut snapshot = Snapshot::default();
     let mut cursor = Some(0);
     while let Some(from) = cursor {
@@ -56,6 +63,7 @@ fn balance(engine: &Engine) {
     }
     assert!(snapshot.total.iter().all(|(_, c)| c.balance()));
     let held: u64 = snapshot.total.iter().map(|(_, c)| c.held.frames).sum();
+    let held = held + driver.unsent() as u64;
     assert_eq!(engine.pool().free() as u64 + held, engine.pool().capacity() as u64);
 }
 

@@ -4,9 +4,9 @@
 use weir_packet::{Headers, Net, Side, ethernet, tcp};
 
 use weir_units::limits::ROUTERS;
+use weir_units::{Origin, Raw};
 
 use crate::key::{SCTP, UDP};
-use crate::spec::{From, Raw};
 
 /// MACs of the LAN side behind which there are hosts by their addresses; sorted.
 #[derive(Debug, Default)]
@@ -121,10 +121,10 @@ impl<'f> Facts<'f> {
 
     pub(crate) fn raw(&self, raw: &Raw) -> bool {
         let start = match raw.from {
-            From::Frame => Some(0),
-            From::Net => present(self.headers.net_at),
-            From::Transport => present(self.headers.transport_at),
-            From::Payload => present(self.headers.payload_at),
+            Origin::Frame => Some(0),
+            Origin::Net => present(self.headers.net_at),
+            Origin::Transport => present(self.headers.transport_at),
+            Origin::Payload => present(self.headers.payload_at),
         };
         let Some(start) = start else { return false };
         let at = start + usize::from(raw.at);

@@ -10,11 +10,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use weir_packet::{Net, Side};
 use weir_units::limits::{CLASSES, EACH_ASKERS};
-use weir_units::{Instant, Prefix};
+use weir_units::{By, Instant, Prefix};
 
 use crate::facts::{Facts, Routers, number};
 use crate::key::{Seed, halves};
-use crate::spec::{By, Each};
+use crate::spec::Each;
 use known::Known;
 
 /// Whom a leaf stands for.

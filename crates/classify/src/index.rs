@@ -9,7 +9,9 @@ use crate::hosts::{Hosts, Owner};
 use crate::ranges::Ranges;
 use crate::rules::write_out;
 use crate::sets::{BLOCK, Block, Blocks};
-use crate::spec::{Raw, Spec, Target};
+use weir_units::Raw;
+
+use crate::spec::{Spec, Target};
 
 /// A policy's rules, classes and subscribers, ready for look-ups, and the room for the leaves that
 /// it makes per host.

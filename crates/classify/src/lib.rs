@@ -25,4 +25,5 @@ pub use classifier::{Classifier, Counters, Explained, Limits};
 pub use hosts::{Event, Owner};
 pub use index::Index;
 pub use key::Seed;
-pub use spec::{By, Class, Each, From, Raw, Rule, Spec, Target, When};
+pub use spec::{Class, Each, Rule, Spec, Target, When};
+pub use weir_units::{By, Origin, Raw};

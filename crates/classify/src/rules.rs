@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use weir_packet::Side;
-use weir_units::Prefix;
 use weir_units::limits::RAW_MATCHES;
+use weir_units::{Prefix, Raw};
 
-use crate::spec::{Raw, Rule, When};
+use crate::spec::{Rule, When};
 
 /// The number that stands for a frame without a tag, behind all VLANs.
 pub(crate) const UNTAGGED: u16 = 4_096;
@@ -127,11 +127,11 @@ fn raw_bits(raw: &[Raw], raws: &mut Vec<Raw>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::From;
+    use weir_units::Origin;
 
     #[test]
     fn what_asks_for_one_raw_match_too_many_falls_away() {
-        let raw = |value| Raw { from: From::Frame, at: 0, length: 8, value, mask: u64::MAX };
+        let raw = |value| Raw { from: Origin::Frame, at: 0, length: 8, value, mask: u64::MAX };
         let asks = |values: &[u64]| {
             let raw = values.iter().copied().map(raw).collect();
             Rule { class: 0, when: When { raw, ..When::default() } }

@@ -1,7 +1,7 @@
 //! What classify is told, as plain data: the engine fills it from a plan, tests fill it by hand.
 
 use weir_packet::{Net, Side};
-use weir_units::{Prefix, Span};
+use weir_units::{By, Prefix, Raw, Span};
 
 use crate::hosts::Owner;
 
@@ -71,40 +71,6 @@ pub struct Each {
     pub known: Option<Vec<Owner>>,
 }
 
-/// What makes two frames the same host's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    /// The host on the LAN side: its MAC or, behind a router, its IPv4 address or /64 of IPv6.
-    LanHost,
-    /// The address on the WAN side.
-    WanHost,
-    /// The block of the address on the LAN side, by the length for its family.
-    LanPrefix {
-        /// Leading bits of an IPv4 address.
-        v4: u8,
-        /// Leading bits of an IPv6 address.
-        v6: u8,
-    },
-    /// The block of the address on the WAN side.
-    WanPrefix {
-        /// Leading bits of an IPv4 address.
-        v4: u8,
-        /// Leading bits of an IPv6 address.
-        v6: u8,
-    },
-    /// The MAC on the LAN side.
-    LanMac,
-    /// The outermost VLAN.
-    Vlan,
-}
-
-impl By {
-    /// Whether it names someone on the LAN side.
-    pub(crate) const fn is_of_lan(self) -> bool {
-        matches!(self, By::LanHost | By::LanPrefix { .. } | By::LanMac)
-    }
-}
-
 /// What must be so for a rule to match; what is empty or `None` does not matter. Addresses are
 /// those of IP packets: ARP is matched by `net` or `ethertype`. Ranges include both ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -147,32 +113,4 @@ pub struct When {
     pub subscriber: bool,
     /// Bytes at some place; all of them must be so.
     pub raw: Vec<Raw>,
-}
-
-/// Bytes at some place of the frame, as a big-endian number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Raw {
-    /// Where counting begins.
-    pub from: From,
-    /// How many bytes behind that.
-    pub at: u16,
-    /// How many bytes: 1 to 8.
-    pub length: u8,
-    /// What they must be,
-    pub value: u64,
-    /// as far as these bits go.
-    pub mask: u64,
-}
-
-/// Where a raw match begins to count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum From {
-    /// The first byte of the frame.
-    Frame,
-    /// The network header.
-    Net,
-    /// The transport header.
-    Transport,
-    /// What the transport carries.
-    Payload,
 }

@@ -4,8 +4,8 @@
 use std::net::SocketAddr;
 
 use weir_classify::{
-    By, Class, Classifier, Each, Event, From, Index, Limits, Owner, Raw, Rule, Seed, Spec, Target,
-    When,
+    By, Class, Classifier, Each, Event, Index, Limits, Origin, Owner, Raw, Rule, Seed, Spec,
+    Target, When,
 };
 use weir_packet::{Build, Flow, Headers, Label, Pool, Side};
 use weir_units::{Instant, Span};
@@ -71,7 +71,7 @@ fn an_answer_is_known_and_a_refusal_is_none() {
 
 #[test]
 fn what_varies_within_a_connection_is_asked_again() {
-    let raw = Raw { from: From::Payload, at: 1, length: 2, value: 0xabcd, mask: 0xff00 };
+    let raw = Raw { from: Origin::Payload, at: 1, length: 2, value: 0xabcd, mask: 0xff00 };
     let mut classifier = classifier(
         &spec(vec![
             When { raw: vec![raw], ..When::default() },
@@ -217,7 +217,7 @@ fn a_piece_without_its_first_is_a_stray_only_where_that_matters() {
     let protocol = When { protocol: Some(17), ..When::default() };
     let hosts = When { lan: vec!["10.0.0.0/8".parse().unwrap()], ..When::default() };
     let ports = When { port: Some((1, 9)), ..When::default() };
-    let bytes = From::Transport;
+    let bytes = Origin::Transport;
     let raw = Raw { from: bytes, at: 0, length: 1, value: 0, mask: 1 };
     let raw = When { raw: vec![raw], ..When::default() };
     for (when, v4, v6) in

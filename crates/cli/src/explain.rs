@@ -59,7 +59,7 @@ pub(crate) fn trace(
     bytes: &[u8],
 ) -> Result<Vec<String>, String> {
     let plan = &reading.plans[plan];
-    let config = Config { queue_frames: 1, flows: 8, seed: 0, watch: false };
+    let config = Config { queue_frames: 1, flows: 8, seed: 0, watch: false, ..Config::default() };
     let change = Planner::of(&config).prepare(plan).map_err(|e| e.to_string())?;
     let engine = Engine::new(config, Pool::new(1, 1), change, Instant::ZERO);
     let trace = engine.trace(plan, side, bytes);

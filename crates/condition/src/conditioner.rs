@@ -1,8 +1,8 @@
 //! TCP rate control: the stage, and what was done so far. The way of one segment through it is in
 //! turn.rs.
 
-use weir_packet::{Frame, Headers, Label, Side};
-use weir_units::Instant;
+use weir_packet::{Frame, Headers, Label};
+use weir_units::{ByWay, Instant, Way};
 
 use crate::connection::Connection;
 use crate::lane::{CHUNK, Lane};
@@ -12,7 +12,7 @@ use crate::turn::Turn;
 
 /// What becomes of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Pacing {
     /// On to its queue.
     Pass,
     /// It waits until then: hand it to [`Conditioner::hold`].
@@ -47,7 +47,7 @@ pub struct Counters {
 #[derive(Debug, Default)]
 pub struct Conditioner {
     told: Box<[Told]>,
-    lanes: [Vec<Box<[Lane]>>; 2],
+    lanes: ByWay<Vec<Box<[Lane]>>>,
     memory: Option<Box<Memory>>,
     counters: Counters,
     /// Whether a leaf asks for anything.
@@ -62,7 +62,7 @@ impl Conditioner {
     #[must_use]
     pub fn new(numbers: usize) -> Conditioner {
         let pieces = || Vec::with_capacity(numbers.div_ceil(CHUNK));
-        Conditioner { lanes: [pieces(), pieces()], ..Conditioner::default() }
+        Conditioner { lanes: ByWay { down: pieces(), up: pieces() }, ..Conditioner::default() }
     }
 
     /// Whether no connection is treated and none waits: nothing needs to be asked then.
@@ -75,19 +75,19 @@ impl Conditioner {
     /// Looks at what frames that are about to come need. Called for all frames of a burst before
     /// the first of them comes, it lets the processor fetch all of it at once.
     #[inline]
-    pub fn expect(&self, side: Side, labels: &[Label]) {
+    pub fn expect(&self, way: Way, labels: &[Label]) {
         let Some(memory) = self.memory.as_deref() else { return };
-        let (mine, theirs) = (side as usize, side.other() as usize);
+        let (mine, theirs) = (&self.lanes[way], &self.lanes[way.other()]);
         let known = |label: &Label| memory.connections.get(label.flow.index as usize);
         let mut touched = 0;
         for label in labels {
             // both lines of it
-            touched ^= known(label).map_or(0, |c| c.generation ^ c.halves[1].next);
-            touched ^= lane(&self.lanes[mine], label.leaf).map_or(0, Lane::peek);
+            touched ^= known(label).map_or(0, |c| c.generation ^ c.halves.up.next);
+            touched ^= lane(mine, label.leaf).map_or(0, Lane::peek);
         }
         for label in labels {
-            let leaf = known(label).map_or(0, |c| c.halves[theirs].leaf);
-            touched ^= lane(&self.lanes[theirs], leaf).map_or(0, Lane::peek);
+            let leaf = known(label).map_or(0, |c| c.halves[way.other()].leaf);
+            touched ^= lane(theirs, leaf).map_or(0, Lane::peek);
         }
         // keeps the looks into the tables from being optimised away
         std::hint::black_box(touched);
@@ -106,27 +106,27 @@ impl Conditioner {
         headers: &Headers,
         label: &Label,
         waiting: u32,
-    ) -> Fate {
-        let Some(memory) = self.memory.as_deref_mut() else { return Fate::Pass };
+    ) -> Pacing {
+        let Some(memory) = self.memory.as_deref_mut() else { return Pacing::Pass };
         let place = memory.connections.get_mut(label.flow.index as usize);
-        let Some(connection) = place.filter(|_| label.kind.is_tcp()) else { return Fate::Pass };
+        let Some(connection) = place.filter(|_| label.kind.is_tcp()) else { return Pacing::Pass };
         if (connection.generation, connection.watch) != (label.flow.generation, self.watch) {
-            connection.halves.iter_mut().for_each(|half| memory.holds.flush(half));
+            connection.halves.values_mut().for_each(|half| memory.holds.flush(half));
             *connection = Connection::new(label.flow.generation, self.watch);
         }
         let Some(segment) = Segment::read(bytes, headers) else {
             if let Some(end) = Segment::end_of_piece(bytes, headers) {
-                connection.halves[label.side() as usize].came_in_pieces(end);
+                connection.halves[label.way].came_in_pieces(end);
             }
             // it must not overtake those before it
-            memory.holds.flush(&mut connection.halves[label.side().other() as usize]);
-            return Fate::Pass;
+            memory.holds.flush(&mut connection.halves[label.way.other()]);
+            return Pacing::Pass;
         };
         let at = micros(now);
         let mut turn = Turn {
             at,
             now,
-            side: label.side() as usize,
+            way: label.way,
             bytes,
             headers,
             label,
@@ -149,13 +149,13 @@ impl Conditioner {
     /// There is no place: it comes back and passes now.
     pub fn hold(&mut self, frame: Frame, label: Label, due: Instant) -> Result<(), Frame> {
         let Some(memory) = self.memory.as_deref_mut() else { return Err(frame) };
-        // it answers data from the other side
-        let side = label.side().other();
+        // it answers data that travel the other way
+        let way = label.way.other();
         let place = memory.connections.get_mut(label.flow.index as usize);
         let place = place.filter(|place| place.generation == label.flow.generation);
         let Some(connection) = place else { return Err(frame) };
-        let half = &mut connection.halves[side as usize];
-        memory.holds.hold(frame, label, due, half, side as u8)
+        let half = &mut connection.halves[way];
+        memory.holds.hold(frame, label, due, half, way)
     }
 
     /// Takes a segment that may go on at `now`, if there is one.
@@ -163,11 +163,11 @@ impl Conditioner {
     pub fn take(&mut self, now: Instant) -> Option<(Frame, Label)> {
         let memory = self.memory.as_deref_mut()?;
         let Memory { connections, holds } = memory;
-        holds.take(now, |label, side, next| {
+        holds.take(now, |label, way, next| {
             let connection = connections.get_mut(label.flow.index as usize);
             let connection = connection.filter(|c| c.generation == label.flow.generation);
             if let Some(connection) = connection {
-                let half = &mut connection.halves[usize::from(side)];
+                let half = &mut connection.halves[way];
                 half.first_held = next;
                 if next == 0 {
                     half.last_held = 0;
@@ -194,13 +194,14 @@ impl Conditioner {
             // what connections said meanwhile nobody heard
             self.watch = self.watch.wrapping_add(1);
         }
-        for (side, lanes) in self.lanes.iter_mut().enumerate() {
-            while lanes.len() < edit.chunks[side].min(lanes.capacity())
-                && let Some(piece) = edit.lanes[side].pop()
+        for way in Way::ALL {
+            let lanes = &mut self.lanes[way];
+            while lanes.len() < edit.chunks[way].min(lanes.capacity())
+                && let Some(piece) = edit.lanes[way].pop()
             {
                 lanes.push(piece);
             }
-            for leaf in &edit.leaves[side] {
+            for leaf in &edit.leaves[way] {
                 let piece = lanes.get_mut(leaf.number as usize / CHUNK);
                 if let Some(piece) = piece {
                     piece[leaf.number as usize % CHUNK].tell(leaf);
@@ -209,10 +210,10 @@ impl Conditioner {
         }
     }
 
-    /// What a leaf gives its connections whose data come in from `side`.
-    #[must_use]
-    pub fn lane(&self, side: Side, leaf: u32) -> Option<&Lane> {
-        lane(&self.lanes[side as usize], leaf).filter(|lane| lane.told != 0)
+    /// What a leaf gives its connections whose data travel this way.
+    #[cfg(test)]
+    fn lane(&self, way: Way, leaf: u32) -> Option<&Lane> {
+        lane(&self.lanes[way], leaf).filter(|lane| lane.told != 0)
     }
 
     /// Bytes of memory that the connections take; those that wait have a table of their own, whose
@@ -248,7 +249,7 @@ const fn micros(now: Instant) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use weir_packet::{Build, Flow, Pool, tcp};
+    use weir_packet::{Build, Flow, Pool, Side, tcp};
     use weir_units::limits::HELD_ACKS;
     use weir_units::{Rate, Span};
 
@@ -258,13 +259,13 @@ mod tests {
     fn spec(numbers: &[u32]) -> Spec {
         let rate = Rate::from_bps(64_000);
         let leaf = |&number: &u32| Leaf { number, told: 1, rate, fixed: false };
-        let leaves = [numbers.iter().map(leaf).collect(), vec![]];
+        let leaves = ByWay { up: numbers.iter().map(leaf).collect(), down: vec![] };
         Spec { told: vec![Told::default(), Told { window: true, ..Told::default() }], leaves }
     }
 
     fn treated(conditioner: &Conditioner) -> Vec<u32> {
         let numbers = 0..10_000;
-        numbers.filter(|&number| conditioner.lane(Side::Lan, number).is_some()).collect()
+        numbers.filter(|&number| conditioner.lane(Way::Up, number).is_some()).collect()
     }
 
     #[test]
@@ -296,7 +297,7 @@ mod tests {
         let headers = Headers::EMPTY;
         let label = Label::new(Side::Lan, &headers);
         assert!(conditioner.is_idle());
-        assert_eq!(conditioner.frame(Instant::ZERO, &mut [], &headers, &label, 0), Fate::Pass);
+        assert_eq!(conditioner.frame(Instant::ZERO, &mut [], &headers, &label, 0), Pacing::Pass);
         assert!(conditioner.take(Instant::ZERO).is_none() && conditioner.next_at().is_none());
         conditioner.apply(&mut Edit::default());
     }
@@ -304,7 +305,7 @@ mod tests {
     #[test]
     fn an_answer_that_finds_no_room_to_wait_passes_and_is_counted() {
         let told = vec![Told::default(), Told { pace_acks: true, ..Told::default() }];
-        let leaves = [spec(&[3]).leaves[0].clone(), vec![]];
+        let leaves = spec(&[3]).leaves;
         let mut conditioner = Conditioner::new(CHUNK);
         let edit = &mut Edit::between(&Spec::default(), &Spec { told, leaves }, HELD_ACKS + 2);
         conditioner.apply(edit);
@@ -318,7 +319,7 @@ mod tests {
             let label = Label { flow, leaf: 3, ..Label::new(side, &headers) };
             let now = Instant::ZERO + Span::from_ms(ms);
             let fate = conditioner.frame(now, &mut bytes.to_vec(), &headers, &label, 0);
-            if let Fate::Hold(due) = fate {
+            if let Pacing::Hold(due) = fate {
                 conditioner.hold(pool.fill(bytes).unwrap(), label, due).unwrap();
             }
             (fate, conditioner.counters().answers_held, conditioner.counters().no_room)
@@ -326,12 +327,12 @@ mod tests {
         for index in 0..u32::try_from(HELD_ACKS).unwrap() {
             come(Side::Lan, index, 0, &syn);
             let (fate, held, no_room) = come(Side::Wan, index, 40, &answer);
-            assert!(fate != Fate::Pass && held == u64::from(index) + 1 && no_room == 0);
+            assert!(fate != Pacing::Pass && held == u64::from(index) + 1 && no_room == 0);
         }
         for (more, index) in (1..).zip([HELD_ACKS, HELD_ACKS + 1]) {
             let index = u32::try_from(index).unwrap();
             come(Side::Lan, index, 0, &syn);
-            let counted = (Fate::Pass, HELD_ACKS as u64, more);
+            let counted = (Pacing::Pass, HELD_ACKS as u64, more);
             assert_eq!(come(Side::Wan, index, 40, &answer), counted);
         }
         while let Some((frame, _)) = conditioner.take(Instant::MAX) {

@@ -1,7 +1,8 @@
-//! What is remembered of a connection: two halves, each about the data that come in from one side
+//! What is remembered of a connection: two halves, each about the data that travel one way
 //! and the acknowledgements that answer them. Two cache lines.
 
 use weir_packet::tcp;
+use weir_units::{ByWay, Way};
 
 use crate::segment::{Segment, is_after};
 use crate::told::RoundTrip;
@@ -17,8 +18,8 @@ pub(crate) struct Connection {
     pub(crate) state: State,
     /// What one side said and the other has yet to confirm.
     pub(crate) claim: Claim,
-    /// By the side that the data come in from.
-    pub(crate) halves: [Half; 2],
+    /// By the way that the data travel.
+    pub(crate) halves: ByWay<Half>,
 }
 
 /// What one side of an open connection said that does not fit what is known of it. It counts once
@@ -29,7 +30,7 @@ pub(crate) struct Claim {
     number: u32,
     mss: u16,
     scale: u8,
-    /// Bits: there is one; it is a SYN; it came from the second side.
+    /// Bits: there is one; it is a SYN; it travels down.
     kind: u8,
 }
 
@@ -110,7 +111,7 @@ impl Connection {
     pub(crate) fn new(generation: u32, watch: u16) -> Connection {
         let half = Half { scale: NO_SCALE, ..Half::default() };
         let claim = Claim::default();
-        Connection { generation, watch, state: State::Unknown, claim, halves: [half; 2] }
+        Connection { generation, watch, state: State::Unknown, claim, halves: ByWay::same(half) }
     }
 
     /// Nothing that was known of it holds.
@@ -118,11 +119,11 @@ impl Connection {
         *self = Connection { state, ..Connection::new(self.generation, self.watch) };
     }
 
-    /// Whether the sender of a segment from `side` and its receiver are where the segment says: one
-    /// that is not is rejected by its receiver (RFC 9293, section 3.10.7.4).
+    /// Whether the sender of a segment that travels this way and its receiver are where the segment
+    /// says: one that is not is rejected by its receiver (RFC 9293, section 3.10.7.4).
     #[inline]
-    pub(crate) const fn accepts(&self, side: usize, segment: &Segment) -> bool {
-        let (from, to) = (&self.halves[side], &self.halves[side ^ 1]);
+    pub(crate) fn accepts(&self, way: Way, segment: &Segment) -> bool {
+        let (from, to) = (&self.halves[way], &self.halves[way.other()]);
         segment.has(tcp::ACK) && !is_after(segment.ack, to.next) && from.expects(segment.end())
     }
 
@@ -130,59 +131,60 @@ impl Connection {
     /// what the other side said: then the record goes on from there. Returns whether the segment
     /// fits after all.
     #[cold]
-    pub(crate) fn confirms(&mut self, side: usize, segment: &Segment) -> bool {
+    pub(crate) fn confirms(&mut self, way: Way, segment: &Segment) -> bool {
         let claim = self.claim;
-        let theirs = &mut self.halves[side ^ 1];
+        let theirs = &mut self.halves[way.other()];
         if !segment.has(tcp::ACK) {
             return false;
         }
         let mut fits = !is_after(segment.ack, theirs.reached());
-        if !fits && claim.kind == Claim::data(side ^ 1) && !is_after(segment.ack, claim.number) {
+        if !fits && claim.kind == Claim::data(way.other()) && !is_after(segment.ack, claim.number) {
             theirs.goes_on_at(claim.number, segment);
             self.claim = Claim::default();
             fits = true;
         }
-        let (mine, number) = (&self.halves[side], segment.end());
+        let (mine, number) = (&self.halves[way], segment.end());
         if !mine.expects(number) && is_after(number, mine.next) {
-            self.claim = Claim { number, kind: Claim::data(side), ..Claim::default() };
+            self.claim = Claim { number, kind: Claim::data(way), ..Claim::default() };
         }
         fits && mine.expects(number)
     }
 
-    /// A SYN came from `side` although the connection is open.
-    pub(crate) const fn claims(&mut self, side: usize, number: u32, mss: u16, scale: u8) {
-        self.claim = Claim { number, mss, scale, kind: Claim::syn(side) };
+    /// A SYN travels this way although the connection is open.
+    pub(crate) const fn claims(&mut self, way: Way, number: u32, mss: u16, scale: u8) {
+        self.claim = Claim { number, mss, scale, kind: Claim::syn(way) };
     }
 
-    /// Whether a SYN-ACK from `side` answers such a SYN: then another connection begins with it.
-    pub(crate) fn is_another(&mut self, side: usize, segment: &Segment) -> bool {
-        let (theirs, claim) = (side ^ 1, self.claim);
+    /// Whether a SYN-ACK that travels this way answers such a SYN: then another connection begins
+    /// with it.
+    pub(crate) fn is_another(&mut self, way: Way, segment: &Segment) -> bool {
+        let (theirs, claim) = (way.other(), self.claim);
         let behind = segment.ack.wrapping_sub(claim.number).wrapping_sub(1);
         if claim.kind != Claim::syn(theirs) || behind > UNSCALED {
             return false;
         }
-        let leaves = [0, 1].map(|side| self.halves[side].leaf);
+        let leaves = ByWay::WAYS.map(|way| self.halves[way].leaf);
         self.begins_anew(State::Opening);
-        for (half, leaf) in self.halves.iter_mut().zip(leaves) {
-            half.leaf = leaf;
+        for way in Way::ALL {
+            self.halves[way].leaf = leaves[way];
         }
         self.halves[theirs].begins(claim.number, segment.ack);
-        (self.halves[side].mss, self.halves[side].scale) = (claim.mss, claim.scale);
+        (self.halves[way].mss, self.halves[way].scale) = (claim.mss, claim.scale);
         true
     }
 
-    /// Whether a SYN-ACK from `side` answers the SYN that was seen.
-    pub(crate) fn is_answered(&self, side: usize, segment: &Segment) -> bool {
-        let asked = &self.halves[side ^ 1];
+    /// Whether a SYN-ACK that travels this way answers the SYN that was seen.
+    pub(crate) fn is_answered(&self, way: Way, segment: &Segment) -> bool {
+        let asked = &self.halves[way.other()];
         asked.has_begun()
             && is_after(segment.ack, asked.acked)
             && !is_after(segment.ack, asked.next)
     }
 
-    /// The whole round trip of data that come in from `side`, in microseconds, as far as it is
+    /// The whole round trip of data that travel this way, in microseconds, as far as it is
     /// known: from here to the receiver and back, and from here to the sender and back.
-    pub(crate) fn round_trip(&self, side: usize, kind: RoundTrip) -> u32 {
-        let (there, here) = (&self.halves[side], &self.halves[side ^ 1]);
+    pub(crate) fn round_trip(&self, way: Way, kind: RoundTrip) -> u32 {
+        let (there, here) = (&self.halves[way], &self.halves[way.other()]);
         match kind {
             RoundTrip::Fine => there.shortest.saturating_add(here.shortest),
             RoundTrip::Coarse => {
@@ -194,18 +196,21 @@ impl Connection {
     }
 
     /// The last whole round trip, with whatever made it wait.
-    pub(crate) fn last_round_trip(&self, side: usize) -> u32 {
-        self.halves[side].last.saturating_add(self.halves[side ^ 1].shortest)
+    pub(crate) fn last_round_trip(&self, way: Way) -> u32 {
+        self.halves[way].last.saturating_add(self.halves[way.other()].shortest)
     }
 }
 
 impl Claim {
-    const fn data(side: usize) -> u8 {
-        if side == 0 { 1 } else { 5 }
+    const fn data(way: Way) -> u8 {
+        match way {
+            Way::Up => 1,
+            Way::Down => 5,
+        }
     }
 
-    const fn syn(side: usize) -> u8 {
-        Claim::data(side) | 2
+    const fn syn(way: Way) -> u8 {
+        Claim::data(way) | 2
     }
 }
 

@@ -2,7 +2,7 @@
 //! first. A bounded table; who finds no place in it passes at once.
 
 use weir_packet::{Frame, Label};
-use weir_units::Instant;
+use weir_units::{Instant, Way};
 
 use crate::connection::Half;
 
@@ -29,7 +29,7 @@ struct Place {
     next: u16,
     /// Where it stands among the first ones.
     stands: u16,
-    side: u8,
+    way: Way,
 }
 
 impl Holds {
@@ -44,7 +44,7 @@ impl Holds {
         }
     }
 
-    /// Lets an acknowledgement of the data of `half`, which come from `side`, wait until `due`.
+    /// Lets an acknowledgement of the data of `half`, which travel this way, wait until `due`.
     ///
     /// # Errors
     /// There is no place: the frame comes back.
@@ -54,12 +54,12 @@ impl Holds {
         label: Label,
         due: Instant,
         half: &mut Half,
-        side: u8,
+        way: Way,
     ) -> Result<(), Frame> {
         let Some(at) = self.free.pop() else { return Err(frame) };
         self.number += 1;
         let held = Some((frame, label));
-        let place = Place { held, due, number: self.number, next: 0, stands: 0, side };
+        let place = Place { held, due, number: self.number, next: 0, stands: 0, way };
         self.places[usize::from(at)] = place;
         if half.first_held == 0 {
             half.first_held = at;
@@ -95,11 +95,11 @@ impl Holds {
     }
 
     /// Takes one that was let go, or whose moment has come by `now`. `first` is told whose first
-    /// one has changed: the label, the side of its data, and the new first one.
+    /// one has changed: the label, the way of its data, and the new first one.
     pub(crate) fn take(
         &mut self,
         now: Instant,
-        first: impl FnOnce(&Label, u8, u16),
+        first: impl FnOnce(&Label, Way, u16),
     ) -> Option<(Frame, Label)> {
         if self.ready.0 != 0 {
             let (at, last) = self.ready;
@@ -112,7 +112,7 @@ impl Holds {
         if place.due > now {
             return None;
         }
-        let (next, side) = (place.next, place.side);
+        let (next, way) = (place.next, place.way);
         if next == 0 {
             self.firsts.swap_remove(0);
         } else {
@@ -120,7 +120,7 @@ impl Holds {
         }
         self.settle(0);
         let left = self.leave(at)?;
-        first(&left.1, side, next);
+        first(&left.1, way, next);
         Some(left)
     }
 
@@ -222,7 +222,7 @@ mod tests {
             let (index, label) = (frame.index(), Label::new(Side::Lan, &Headers::EMPTY));
             let label = Label { host: u32::try_from(half).unwrap_or(0), ..label };
             let due = Instant::from_ns(ms * 1_000_000);
-            match self.holds.hold(frame, label, due, &mut self.halves[half], 0) {
+            match self.holds.hold(frame, label, due, &mut self.halves[half], Way::Up) {
                 Ok(()) => Some(index),
                 Err(frame) => {
                     self.pool.give(frame);

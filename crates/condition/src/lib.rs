@@ -14,6 +14,6 @@ mod told;
 mod turn;
 mod window;
 
-pub use conditioner::{Conditioner, Counters, Fate};
+pub use conditioner::{Conditioner, Counters, Pacing};
 pub use lane::Lane;
 pub use told::{Edit, Leaf, Loss, Memory, RoundTrip, Spec, Told};

@@ -4,9 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_packet::{Label, Reason, Side, edit, precedence};
+use weir_packet::{Label, Reason, edit, precedence};
 use weir_units::limits::CLASSES;
-use weir_units::{Bytes, Instant, Rate};
+use weir_units::{ByWay, Bytes, Instant, Rate, Way};
 
 use crate::meter::{Colour, Meter, Terms};
 
@@ -25,14 +25,14 @@ pub struct Police {
     /// What was agreed.
     pub terms: Terms,
     /// What becomes of green, yellow and red frames.
-    pub fates: [Fate; 3],
+    pub fates: [Action; 3],
     /// Whether the colour that a frame comes with counts: none gets a better one.
     pub aware: bool,
 }
 
 /// What becomes of frames of one colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Action {
     /// They go on as frames of this colour, with this code point. Where none is named they keep
     /// theirs, and are no better than it says.
     Forward(Colour, Option<u8>),
@@ -54,7 +54,7 @@ pub struct Spec {
 pub struct Edit {
     rules: Box<[Rule]>,
     /// Pages that come, and empty ones where they go.
-    pages: Vec<(usize, [Page; 2])>,
+    pages: Vec<(usize, ByWay<Page>)>,
     /// Leaves that change, and what holds for them from now on.
     rows: Vec<(u32, u32)>,
     is_idle: bool,
@@ -66,11 +66,11 @@ pub struct Edit {
 struct Rule {
     terms: Terms,
     rulings: [Ruling; 3],
-    way: Way,
+    mode: Mode,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Mode {
     /// The meter alone decides.
     Blind,
     /// The meter decides, and the colour that the frame comes with.
@@ -93,11 +93,11 @@ const DROP: u8 = 65;
 /// Treats the frames of the leaves of one engine.
 #[derive(Debug)]
 pub struct Policer {
-    /// By the side that frames came in from, and leaf; none where no leaf of the page is treated.
-    pages: Box<[Pages; 2]>,
+    /// By the way of the frames, and leaf; none where no leaf of the page is treated.
+    pages: Box<ByWay<Pages>>,
     rules: Box<[Rule]>,
     is_idle: bool,
-    /// How many pages of a side are there.
+    /// How many pages of a way are there.
     pages_there: usize,
 }
 
@@ -108,7 +108,7 @@ type Pages = [Page; PAGES];
 const PAGE: usize = 1 << 10;
 /// Pages at most: an engine numbers twice the classes of one policy.
 const PAGES: usize = 2 * CLASSES / PAGE;
-/// Pages of a side that stay in the nearer caches; looking ahead costs more there than it gains.
+/// Pages of a way that stay in the nearer caches; looking ahead costs more there than it gains.
 const NEAR_PAGES: usize = 1;
 
 /// One leaf and direction.
@@ -126,7 +126,7 @@ impl Policer {
     /// A policer who treats nobody yet.
     #[must_use]
     pub fn new() -> Policer {
-        let pages = Box::new([[const { None }; PAGES], [const { None }; PAGES]]);
+        let pages = Box::new(ByWay { down: [const { None }; PAGES], up: [const { None }; PAGES] });
         Policer { pages, rules: Box::default(), is_idle: true, pages_there: 0 }
     }
 
@@ -137,12 +137,12 @@ impl Policer {
         self.is_idle
     }
 
-    /// Looks at what the frames of a burst from one side will need, so that all of it is fetched
-    /// at once.
+    /// Looks at what the frames of a burst that travels this way will need, so that all of it is
+    /// fetched at once.
     #[inline]
-    pub fn expect(&self, side: Side, labels: &[Label]) {
+    pub fn expect(&self, way: Way, labels: &[Label]) {
         if self.pages_there > NEAR_PAGES {
-            let pages = &self.pages[side as usize];
+            let pages = &self.pages[way];
             let mut looked_at = 0;
             // few instructions: as many reads as possible shall be under way at once
             for label in labels {
@@ -166,10 +166,10 @@ impl Policer {
         bytes: &mut [u8],
         label: &mut Label,
     ) -> Result<(), Reason> {
-        let row = row(&mut self.pages[label.side() as usize], label.leaf);
+        let row = row(&mut self.pages[label.way], label.leaf);
         let Some(row) = row.filter(|row| row.rule > 0) else { return Ok(()) };
         let Some(rule) = self.rules.get(row.rule as usize - 1) else { return Ok(()) };
-        if rule.way != Way::Blind {
+        if rule.mode != Mode::Blind {
             return rule.otherwise(&mut row.meter, now, cost, bytes, label);
         }
         let ruling = rule.judge(&mut row.meter, now, cost, Colour::Green);
@@ -182,7 +182,7 @@ impl Policer {
         std::mem::swap(&mut self.rules, &mut edit.rules);
         self.is_idle = edit.is_idle;
         for (at, both) in &mut edit.pages {
-            for (pages, page) in self.pages.iter_mut().zip(both) {
+            for (pages, page) in self.pages.values_mut().zip(both.values_mut()) {
                 if let Some(old) = pages.get_mut(*at) {
                     std::mem::swap(old, page);
                 }
@@ -191,7 +191,7 @@ impl Policer {
         self.pages_there = edit.pages_there;
         let (old, new) = (&edit.rules, &self.rules);
         for &(leaf, rule) in &edit.rows {
-            for row in self.pages.iter_mut().filter_map(|pages| row(pages, leaf)) {
+            for row in self.pages.values_mut().filter_map(|pages| row(pages, leaf)) {
                 match (terms(old, row.rule), terms(new, rule)) {
                     (Some(old), Some(new)) => row.meter.change(old, new, now),
                     (None, Some(new)) => row.meter = Meter::full(new),
@@ -204,7 +204,7 @@ impl Policer {
 
     /// The leaf is another's from now on: its meters begin anew.
     pub fn begin_anew(&mut self, leaf: u32) {
-        for row in self.pages.iter_mut().filter_map(|pages| row(pages, leaf)) {
+        for row in self.pages.values_mut().filter_map(|pages| row(pages, leaf)) {
             if let Some(terms) = terms(&self.rules, row.rule) {
                 row.meter = Meter::full(terms);
             }
@@ -237,7 +237,7 @@ const fn row_of(leaf: u32) -> usize {
 /// The terms of the rule that a row names, if it polices.
 fn terms(of: &[Rule], rule: u32) -> Option<&Terms> {
     let rule = of.get(rule.checked_sub(1)? as usize)?;
-    (rule.way != Way::Mark).then_some(&rule.terms)
+    (rule.mode != Mode::Mark).then_some(&rule.terms)
 }
 
 impl Rule {
@@ -246,17 +246,17 @@ impl Rule {
             Treatment::Mark(dscp) => {
                 let ruling = Ruling { colour: colour(precedence(*dscp)), code_point: *dscp & 63 };
                 let terms = Terms::single_rate(Rate::ZERO, Bytes::ZERO, Bytes::ZERO);
-                Rule { terms, rulings: [ruling; 3], way: Way::Mark }
+                Rule { terms, rulings: [ruling; 3], mode: Mode::Mark }
             }
             Treatment::Police(Police { terms, fates, aware }) => {
                 let rulings = fates.map(|fate| match fate {
-                    Fate::Forward(colour, dscp) => {
+                    Action::Forward(colour, dscp) => {
                         Ruling { colour, code_point: dscp.map_or(KEEP, |dscp| dscp & 63) }
                     }
-                    Fate::Drop => Ruling { colour: Colour::Red, code_point: DROP },
+                    Action::Drop => Ruling { colour: Colour::Red, code_point: DROP },
                 });
-                let way = if *aware { Way::Aware } else { Way::Blind };
-                Rule { terms: *terms, rulings, way }
+                let mode = if *aware { Mode::Aware } else { Mode::Blind };
+                Rule { terms: *terms, rulings, mode }
             }
         }
     }
@@ -280,14 +280,14 @@ impl Rule {
         bytes: &mut [u8],
         label: &mut Label,
     ) -> Result<(), Reason> {
-        match self.way {
-            Way::Blind | Way::Aware => {
+        match self.mode {
+            Mode::Blind | Mode::Aware => {
                 let came = colour(label.colour);
                 self.judge(meter, now, cost, came).carry_out(came, bytes, label)
             }
             // what has no code point keeps its colour
-            Way::Mark if !label.kind.is_ip() => Ok(()),
-            Way::Mark => self.rulings[0].carry_out(Colour::Green, bytes, label),
+            Mode::Mark if !label.kind.is_ip() => Ok(()),
+            Mode::Mark => self.rulings[0].carry_out(Colour::Green, bytes, label),
         }
     }
 }
@@ -343,8 +343,8 @@ impl Edit {
         };
         let (had, has) = (pages(old), pages(new));
         let page = || vec![Row::default(); PAGE].into_boxed_slice().try_into().ok();
-        let come = has.difference(&had).map(|&at| (at, [page(), page()]));
-        let go = had.difference(&has).map(|&at| (at, [None, None]));
+        let come = has.difference(&had).map(|&at| (at, ByWay { down: page(), up: page() }));
+        let go = had.difference(&has).map(|&at| (at, ByWay::default()));
         Edit {
             rules: new.treatments.iter().map(Rule::new).collect(),
             pages: come.chain(go).collect(),

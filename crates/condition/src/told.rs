@@ -1,8 +1,8 @@
 //! What the stage is told: what is done to the TCP connections of which leaf, as plain data, and
 //! the difference of two such.
 
-use weir_units::Rate;
 use weir_units::limits::HELD_ACKS;
+use weir_units::{ByWay, Rate, Way};
 
 use crate::connection::Connection;
 use crate::holds::Holds;
@@ -51,9 +51,9 @@ pub enum RoundTrip {
 pub struct Spec {
     /// Each different treatment once; the first is that of leaves that ask for none.
     pub told: Vec<Told>,
-    /// By the side that data come in from, sorted by number: leaf, treatment, and the rate that
+    /// By the way that data travel, sorted by number: leaf, treatment, and the rate that
     /// the leaf may have.
-    pub leaves: [Vec<Leaf>; 2],
+    pub leaves: ByWay<Vec<Leaf>>,
 }
 
 /// A leaf whose connections are treated.
@@ -73,10 +73,10 @@ pub struct Leaf {
 #[derive(Debug, Default)]
 pub struct Edit {
     pub(crate) told: Box<[Told]>,
-    pub(crate) leaves: [Vec<Leaf>; 2],
+    pub(crate) leaves: ByWay<Vec<Leaf>>,
     /// Pieces that there must be, and those that may be missing.
-    pub(crate) chunks: [usize; 2],
-    pub(crate) lanes: [Vec<Box<[Lane]>>; 2],
+    pub(crate) chunks: ByWay<usize>,
+    pub(crate) lanes: ByWay<Vec<Box<[Lane]>>>,
     pub(crate) memory: Option<Box<Memory>>,
 }
 
@@ -91,7 +91,7 @@ impl Spec {
     /// Whether nothing is asked for.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.leaves.iter().all(Vec::is_empty)
+        self.leaves.iter().all(|(_, leaves)| leaves.is_empty())
     }
 }
 
@@ -99,21 +99,21 @@ impl Edit {
     /// From `old`, which is in effect, to `new`, where so many connections are remembered.
     #[must_use]
     pub fn between(old: &Spec, new: &Spec, flows: usize) -> Edit {
-        let chunks = |spec: &Spec, side: usize| match spec.leaves[side].last() {
+        let chunks = |spec: &Spec, way: Way| match spec.leaves[way].last() {
             Some(last) => last.number as usize / CHUNK + 1,
             None => 0,
         };
-        let (had, needs) = ([0, 1].map(|s| chunks(old, s)), [0, 1].map(|s| chunks(new, s)));
+        let [had, needs] = [old, new].map(|spec| ByWay::WAYS.map(|way| chunks(spec, way)));
         // an engine that once had more still has them, and leaves the rest in the edit
-        let missing = |side: usize| {
-            (had[side]..needs[side]).map(|_| vec![Lane::default(); CHUNK].into()).collect()
+        let missing = |way: Way| {
+            (had[way]..needs[way]).map(|_| vec![Lane::default(); CHUNK].into()).collect()
         };
         let fresh = old.is_idle() && !new.is_idle();
         Edit {
             told: new.told.clone().into(),
-            leaves: [0, 1].map(|side| differing(&old.leaves[side], &new.leaves[side])),
+            leaves: ByWay::WAYS.map(|way| differing(&old.leaves[way], &new.leaves[way])),
             chunks: needs,
-            lanes: [0, 1].map(missing),
+            lanes: ByWay::WAYS.map(missing),
             memory: fresh.then(|| {
                 Box::new(Memory {
                     connections: vec![Connection::default(); flows].into(),

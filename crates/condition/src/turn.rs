@@ -3,9 +3,9 @@
 
 use weir_packet::tcp::{self, Tcp};
 use weir_packet::{Headers, Label, Net, edit};
-use weir_units::{Instant, Span};
+use weir_units::{ByWay, Instant, Span, Way};
 
-use crate::conditioner::{Counters, Fate};
+use crate::conditioner::{Counters, Pacing};
 use crate::connection::{Connection, Half, NO_SCALE, State};
 use crate::holds::Holds;
 use crate::lane::{CHUNK, Lane};
@@ -20,21 +20,21 @@ const RELEASED: u32 = 2_000_000;
 pub(crate) struct Turn<'m> {
     pub(crate) at: u32,
     pub(crate) now: Instant,
-    /// Where it came in.
-    pub(crate) side: usize,
+    /// The way that it takes, and its data.
+    pub(crate) way: Way,
     pub(crate) bytes: &'m mut [u8],
     pub(crate) headers: &'m Headers,
     pub(crate) label: &'m Label,
     pub(crate) segment: Segment,
     pub(crate) told: &'m [Told],
-    pub(crate) lanes: &'m mut [Vec<Box<[Lane]>>; 2],
+    pub(crate) lanes: &'m mut ByWay<Vec<Box<[Lane]>>>,
     pub(crate) connection: &'m mut Connection,
     pub(crate) holds: &'m mut Holds,
     pub(crate) counters: &'m mut Counters,
 }
 
 impl Turn<'_> {
-    pub(crate) fn take(&mut self, waiting: u32) -> Fate {
+    pub(crate) fn take(&mut self, waiting: u32) -> Pacing {
         if self.segment.has(tcp::RST) {
             return self.breaks_off();
         }
@@ -42,8 +42,8 @@ impl Turn<'_> {
             return self.opens();
         }
         if self.connection.state == State::Open
-            && !self.connection.accepts(self.side, &self.segment)
-            && !self.connection.confirms(self.side, &self.segment)
+            && !self.connection.accepts(self.way, &self.segment)
+            && !self.connection.confirms(self.way, &self.segment)
         {
             return self.is_rejected();
         }
@@ -59,9 +59,9 @@ impl Turn<'_> {
     }
 
     /// It must not overtake those before it.
-    fn goes_on(&mut self) -> Fate {
-        self.holds.flush(&mut self.connection.halves[self.side ^ 1]);
-        Fate::Pass
+    fn goes_on(&mut self) -> Pacing {
+        self.holds.flush(&mut self.connection.halves[self.way.other()]);
+        Pacing::Pass
     }
 
     /// Whether it is signed, in a connection where it could be changed.
@@ -75,12 +75,12 @@ impl Turn<'_> {
     /// connection is not: so it stays as it is, and what it says changes nothing here. Either all
     /// segments of a connection are signed, from the SYN on, or none.
     #[cold]
-    pub(crate) fn stays_as_it_is(&mut self) -> Fate {
+    pub(crate) fn stays_as_it_is(&mut self) -> Pacing {
         self.counters.left_alone += 1;
         let fate = self.goes_on();
         let is_first = self.segment.has(tcp::SYN) && !self.segment.has(tcp::ACK);
         if is_first && matches!(self.connection.state, State::Unknown | State::LeftAlone) {
-            self.holds.flush(&mut self.connection.halves[self.side]);
+            self.holds.flush(&mut self.connection.halves[self.way]);
             self.connection.begins_anew(State::LeftAlone);
         }
         fate
@@ -88,61 +88,60 @@ impl Turn<'_> {
 
     /// Its receiver rejects it by its numbers: what it says changes nothing here either.
     #[cold]
-    fn is_rejected(&mut self) -> Fate {
+    fn is_rejected(&mut self) -> Pacing {
         self.counters.rejected += 1;
         self.goes_on()
     }
 
-    fn breaks_off(&mut self) -> Fate {
-        let half = &self.connection.halves[self.side];
+    fn breaks_off(&mut self) -> Pacing {
+        let half = &self.connection.halves[self.way];
         if self.connection.state == State::Open && !half.expects(self.segment.end()) {
             return self.is_rejected();
         }
-        for side in [0, 1] {
-            self.ends(side);
-            let half = &mut self.connection.halves[side];
-            self.holds.flush(half);
+        for way in Way::ALL {
+            self.ends(way);
+            self.holds.flush(&mut self.connection.halves[way]);
         }
-        Fate::Pass
+        Pacing::Pass
     }
 
-    /// The sender of `side` has no more to send.
-    fn ends(&mut self, side: usize) {
-        let half = &mut self.connection.halves[side];
-        if let Some(lane) = lane(&mut self.lanes[side], half.leaf) {
+    /// The sender of the data that travel this way has no more to send.
+    fn ends(&mut self, way: Way) {
+        let half = &mut self.connection.halves[way];
+        if let Some(lane) = lane(&mut self.lanes[way], half.leaf) {
             lane.ended(&mut half.counted);
         }
     }
 
     /// A SYN, or the answer to one.
-    fn opens(&mut self) -> Fate {
+    fn opens(&mut self) -> Pacing {
         let opening = Opening::read(self.bytes, self.headers);
         let is_answer = self.segment.has(tcp::ACK);
         if self.connection.state == State::Open {
             let Some(opening) = opening else { return self.is_rejected() };
-            if !is_answer || !self.connection.is_another(self.side, &self.segment) {
+            if !is_answer || !self.connection.is_another(self.way, &self.segment) {
                 return self.opens_again(opening);
             }
         }
         let connection = &mut *self.connection;
-        for half in &mut connection.halves {
+        for half in connection.halves.values_mut() {
             self.holds.flush(half);
         }
         let Some(opening) = opening else {
             connection.begins_anew(State::LeftAlone);
             self.counters.left_alone += 1;
-            return Fate::Pass;
+            return Pacing::Pass;
         };
         match (is_answer, connection.state) {
             (true, State::LeftAlone) => {
                 self.counters.left_alone += 1;
-                return Fate::Pass;
+                return Pacing::Pass;
             }
             (true, State::Opening) => return self.answers_syn(opening),
             _ => {}
         }
         // the same again, or both sides open at once
-        let half = &connection.halves[self.side];
+        let half = &connection.halves[self.way];
         let fits = !half.has_begun() || half.acked == self.segment.seq;
         let goes_on = connection.state == State::Opening && fits;
         if !is_answer && !goes_on {
@@ -150,16 +149,16 @@ impl Turn<'_> {
         }
         self.notes(opening);
         self.counters.unknown += u64::from(is_answer);
-        Fate::Pass
+        Pacing::Pass
     }
 
     /// Notes what a side says when a connection begins; returns whether it said it before.
     fn notes(&mut self, opening: Opening) -> bool {
-        let half = &mut self.connection.halves[self.side];
+        let half = &mut self.connection.halves[self.way];
         half.leaf = self.label.leaf;
         let is_repeated = half.sent(self.at, &self.segment);
         let mss = self.clamp(opening);
-        let half = &mut self.connection.halves[self.side ^ 1];
+        let half = &mut self.connection.halves[self.way.other()];
         (half.mss, half.scale) = (mss, opening.scale.unwrap_or(NO_SCALE));
         is_repeated
     }
@@ -167,14 +166,14 @@ impl Turn<'_> {
     /// A SYN in an open connection, or the answer to one again. Its receiver keeps the connection
     /// as it is (RFC 5961, section 4), unless it knows of none, and answers.
     #[cold]
-    fn opens_again(&mut self, opening: Opening) -> Fate {
-        let (side, segment) = (self.side, self.segment);
+    fn opens_again(&mut self, opening: Opening) -> Pacing {
+        let (way, segment) = (self.way, self.segment);
         let mss = self.clamp(opening);
         if !segment.has(tcp::ACK) {
             let scale = opening.scale.unwrap_or(NO_SCALE);
-            self.connection.claims(side, segment.seq, mss, scale);
-        } else if self.connection.accepts(side, &segment) {
-            self.connection.halves[side].sent(self.at, &segment);
+            self.connection.claims(way, segment.seq, mss, scale);
+        } else if self.connection.accepts(way, &segment) {
+            self.connection.halves[way].sent(self.at, &segment);
             self.is_answer();
         } else {
             self.counters.rejected += 1;
@@ -183,8 +182,8 @@ impl Turn<'_> {
     }
 
     /// A SYN-ACK while a SYN waits for one.
-    fn answers_syn(&mut self, opening: Opening) -> Fate {
-        let (mine, theirs) = (self.side, self.side ^ 1);
+    fn answers_syn(&mut self, opening: Opening) -> Pacing {
+        let (mine, theirs) = (self.way, self.way.other());
         if !self.connection.is_answered(mine, &self.segment) {
             self.clamp(opening);
             return self.is_rejected();
@@ -197,10 +196,9 @@ impl Turn<'_> {
         let is_repeated = self.notes(opening);
         // shifting counts if both sides said so
         let connection = &mut *self.connection;
-        let scales = [0, 1].map(|side| connection.halves[side].scale);
-        let both = scales.iter().all(|&scale| scale != NO_SCALE);
-        for (half, scale) in connection.halves.iter_mut().zip(scales) {
-            half.scale = if both { scale } else { 0 };
+        let both = connection.halves.iter().all(|(_, half)| half.scale != NO_SCALE);
+        for half in connection.halves.values_mut() {
+            half.scale = if both { half.scale } else { 0 };
             half.paced = pacing::long_before(self.at);
         }
         connection.state = State::Open;
@@ -208,14 +206,14 @@ impl Turn<'_> {
         self.is_answer();
         match is_repeated || !is_timed {
             // the other side may have the first one already and go on
-            true => Fate::Pass,
+            true => Pacing::Pass,
             false => self.wait_for_a_turn(),
         }
     }
 
     /// A SYN-ACK answers a SYN.
     fn is_answer(&mut self) {
-        let theirs = self.side ^ 1;
+        let theirs = self.way.other();
         self.connection.halves[theirs].answered(self.at, &self.segment);
         let leaf = self.connection.halves[theirs].leaf;
         let (treated, rate) = told(self.told, &self.lanes[theirs], leaf);
@@ -225,7 +223,7 @@ impl Turn<'_> {
 
     /// Makes the segments smaller that the other side may send; returns how large they are.
     fn clamp(&mut self, opening: Opening) -> u16 {
-        let theirs = self.side ^ 1;
+        let theirs = self.way.other();
         let leaf = match self.connection.halves[theirs].has_begun() {
             true => self.connection.halves[theirs].leaf,
             // its frames have not come yet, but those of a class have one number both ways
@@ -245,57 +243,57 @@ impl Turn<'_> {
 
     /// Where a turn takes long, the answer to a SYN waits a part of it: from the round trip that
     /// they see, both sides learn how long their first segment may take.
-    fn wait_for_a_turn(&mut self) -> Fate {
+    fn wait_for_a_turn(&mut self) -> Pacing {
         let connection = &self.connection;
         let mut turn = 0;
-        for side in [0, 1] {
-            let leaf = connection.halves[side].leaf;
-            if told(self.told, &self.lanes[side], leaf).0.pace_acks
-                && let Some(lane) = lane(&mut self.lanes[side], leaf)
+        for way in Way::ALL {
+            let leaf = connection.halves[way].leaf;
+            if told(self.told, &self.lanes[way], leaf).0.pace_acks
+                && let Some(lane) = lane(&mut self.lanes[way], leaf)
             {
                 turn = turn.max(lane.turn_of_a_new_one());
             }
         }
-        let since = self.at.wrapping_sub(connection.halves[self.side ^ 1].timed_at());
+        let since = self.at.wrapping_sub(connection.halves[self.way.other()].timed_at());
         let wait = pacing::syn_answer(turn).saturating_sub(since);
         if wait == 0 || since > 1_000_000 {
-            return Fate::Pass;
+            return Pacing::Pass;
         }
         if !self.holds.has_room() {
             self.counters.no_room += 1;
-            return Fate::Pass;
+            return Pacing::Pass;
         }
         self.counters.answers_held += 1;
         // what it waits here is no part of the way to the host and back
-        self.connection.halves[self.side].begins_at(self.at.wrapping_add(wait));
-        Fate::Hold(self.now + Span::from_us(u64::from(wait)))
+        self.connection.halves[self.way].begins_at(self.at.wrapping_add(wait));
+        Pacing::Hold(self.now + Span::from_us(u64::from(wait)))
     }
 
     /// Data, or the end of them.
     fn brings_data(&mut self, waiting: u32) {
-        let side = self.side;
-        let half = &mut self.connection.halves[side];
+        let way = self.way;
+        let half = &mut self.connection.halves[way];
         half.leaf = self.label.leaf;
         self.counters.repeated += u64::from(half.sent(self.at, &self.segment));
         let length = u32::from(self.headers.end.saturating_sub(self.headers.net_at));
         if self.segment.data > 0
-            && let Some(lane) = lane(&mut self.lanes[side], self.label.leaf)
+            && let Some(lane) = lane(&mut self.lanes[way], self.label.leaf)
         {
             lane.came(self.at, length, waiting, &mut half.counted);
         }
         if self.segment.has(tcp::FIN) {
-            self.ends(side);
+            self.ends(way);
         }
     }
 
     /// The acknowledgement of a segment.
-    fn answers(&mut self) -> Fate {
-        let side = self.side ^ 1;
-        let half = &mut self.connection.halves[side];
+    fn answers(&mut self) -> Pacing {
+        let way = self.way.other();
+        let half = &mut self.connection.halves[way];
         let is_duplicate = half.is_duplicate(&self.segment);
         let fresh = half.answered(self.at, &self.segment);
         half.said(&self.segment);
-        let (treated, rate) = told(self.told, &self.lanes[side], half.leaf);
+        let (treated, rate) = told(self.told, &self.lanes[way], half.leaf);
         if treated.loss == Loss::Release {
             note_loss(half, is_duplicate, self.at);
         }
@@ -313,39 +311,39 @@ impl Turn<'_> {
     }
 
     fn size(&mut self, shift: u8, treated: &Told, rate: u64) {
-        let side = self.side ^ 1;
+        let way = self.way.other();
         let connection = &mut *self.connection;
-        if !treated.window || connection.halves[side].is_released() {
-            return window::pass(&mut connection.halves[side], &self.segment, shift);
+        if !treated.window || connection.halves[way].is_released() {
+            return window::pass(&mut connection.halves[way], &self.segment, shift);
         }
-        let round_trip = connection.round_trip(side, treated.round_trip);
-        let last = connection.last_round_trip(side);
-        let mss = connection.halves[side].mss;
+        let round_trip = connection.round_trip(way, treated.round_trip);
+        let last = connection.last_round_trip(way);
+        let mss = connection.halves[way].mss;
         let target = window::target(rate, round_trip, last, mss, treated.least);
         self.sized(shift, target);
     }
 
     fn sized(&mut self, shift: u8, target: u32) {
-        let half = &mut self.connection.halves[self.side ^ 1];
+        let half = &mut self.connection.halves[self.way.other()];
         let sized = window::size(self.bytes, self.headers, half, &self.segment, shift, target);
         self.counters.sized += u64::from(sized);
     }
 
-    fn pace(&mut self, fresh: u32, rate: u64) -> Fate {
-        let side = self.side ^ 1;
-        let round_trip = self.connection.last_round_trip(side);
-        let half = &mut self.connection.halves[side];
+    fn pace(&mut self, fresh: u32, rate: u64) -> Pacing {
+        let way = self.way.other();
+        let round_trip = self.connection.last_round_trip(way);
+        let half = &mut self.connection.halves[way];
         let (wait, next) = pacing::wait(self.at, half.paced, fresh, rate, round_trip);
         half.paced = next;
         if wait == 0 && half.first_held == 0 {
-            return Fate::Pass;
+            return Pacing::Pass;
         }
         if !self.holds.has_room() {
             self.counters.no_room += 1;
             return self.goes_on();
         }
         self.counters.paced += 1;
-        Fate::Hold(self.now + Span::from_us(u64::from(wait)))
+        Pacing::Hold(self.now + Span::from_us(u64::from(wait)))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use weir_condition::meter::{Colour, Terms};
-use weir_condition::police::{Edit, Fate, Police, Policer, Spec, Treatment};
+use weir_condition::police::{Action, Edit, Police, Policer, Spec, Treatment};
 use weir_packet::{Build, Headers, Label, Net, Reason, Side, checksum};
 use weir_units::{Bytes, Instant, Rate};
 
@@ -15,7 +15,7 @@ fn terms(bps: u64, burst: u64) -> Terms {
 }
 
 fn drops(bps: u64, burst: u64) -> Treatment {
-    let fates = [Fate::Forward(Colour::Green, None), Fate::Drop, Fate::Drop];
+    let fates = [Action::Forward(Colour::Green, None), Action::Drop, Action::Drop];
     Treatment::Police(Police { terms: terms(bps, burst), fates, aware: false })
 }
 
@@ -100,7 +100,7 @@ fn other_lines_alone_change_nothing() {
 #[test]
 fn assured_forwarding_gets_its_three_code_points() {
     let fates = [(Colour::Green, 10), (Colour::Yellow, 12), (Colour::Red, 14)];
-    let fates = fates.map(|(colour, dscp)| Fate::Forward(colour, Some(dscp)));
+    let fates = fates.map(|(colour, dscp)| Action::Forward(colour, Some(dscp)));
     let terms = Terms::two_rates(
         Rate::from_bps(8_000),
         Bytes::new(200),
@@ -132,11 +132,11 @@ fn assured_forwarding_gets_its_three_code_points() {
     }
 }
 
-fn fate() -> impl Strategy<Value = Fate> {
+fn fate() -> impl Strategy<Value = Action> {
     let colour = prop_oneof![Just(Colour::Green), Just(Colour::Yellow), Just(Colour::Red)];
     prop_oneof![
-        3 => (colour, prop::option::of(0u8..64)).prop_map(|(c, d)| Fate::Forward(c, d)),
-        1 => Just(Fate::Drop),
+        3 => (colour, prop::option::of(0u8..64)).prop_map(|(c, d)| Action::Forward(c, d)),
+        1 => Just(Action::Drop),
     ]
 }
 
@@ -247,7 +247,7 @@ proptest! {
 #[test]
 fn who_keeps_the_code_point_is_no_better_than_it_says() {
     let fates =
-        [Fate::Forward(Colour::Green, None), Fate::Forward(Colour::Yellow, None), Fate::Drop];
+        [Action::Forward(Colour::Green, None), Action::Forward(Colour::Yellow, None), Action::Drop];
     let terms = Terms::single_rate(Rate::from_bps(8_000), Bytes::new(200), Bytes::new(200));
     let police = Treatment::Police(Police { terms, fates, aware: false });
     let mut policer = policer(&spec(&[police], &[(7, 0)]));

@@ -11,7 +11,7 @@ use weir_condition::{Leaf, Loss, RoundTrip, Spec, Told};
 use weir_packet::tcp::{self, Tcp};
 use weir_packet::{Build, Flow, Headers, Side};
 use weir_units::limits::HELD_ACKS;
-use weir_units::{Instant, Rate, Span};
+use weir_units::{ByWay, Instant, Rate, Span, Way};
 use world::{Left, World};
 
 /// Leaves that policies speak of; the last lie in other pieces of memory.
@@ -45,7 +45,8 @@ fn spec() -> impl Strategy<Value = Spec> {
         for (at, leaf) in leaves.into_iter().enumerate() {
             let Some((of, rate, fixed)) = leaf.filter(|leaf| leaf.0 != 0) else { continue };
             let number = LEAVES[at % LEAVES.len()];
-            spec.leaves[at / LEAVES.len()].push(Leaf { number, told: of, rate, fixed });
+            let way = [Way::Up, Way::Down][at / LEAVES.len()];
+            spec.leaves[way].push(Leaf { number, told: of, rate, fixed });
         }
         if !spec.is_idle() {
             spec.told.extend(told);
@@ -217,7 +218,7 @@ impl Sender {
     fn tell(&mut self, told: Told, rate: u32) {
         let leaf = Leaf { number: 3, told: 1, rate: Rate::from_bps(rate.into()), fixed: false };
         let told = vec![Told::default(), Told { pace_acks: true, ..told }];
-        self.world.tell(&Spec { told, leaves: [vec![leaf], vec![]] });
+        self.world.tell(&Spec { told, leaves: ByWay { up: vec![leaf], down: vec![] } });
     }
 
     fn arrives(&mut self, side: Side, flags: u8, fields: (u32, u32, u16), rest: (&[u8], usize)) {
@@ -377,7 +378,7 @@ impl Pair {
         let mut world = World::new(Instant::from_ns(1));
         let leaf = Leaf { number: 3, told: 1, rate: Rate::from_bps(rate.into()), fixed: true };
         let told = vec![Told::default(), Told { window: true, pace_acks: false, ..told }];
-        world.tell(&Spec { told, leaves: [vec![leaf], vec![]] });
+        world.tell(&Spec { told, leaves: ByWay { up: vec![leaf], down: vec![] } });
         let (mss, next) = ([2, 4, 5, 0xb4], isn.wrapping_add(1));
         let mut pair = Pair { world, next, acked: next, edge: next };
         pair.send(Side::Lan, tcp::SYN, (isn, 0), (65_535, &mss, 0));

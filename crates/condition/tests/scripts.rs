@@ -189,7 +189,7 @@ impl Stage<'_> {
         let mut words = words.split_whitespace();
         let side = side_of(words.next().unwrap_or_default())?;
         let rate = words.next().ok_or("no rate")?;
-        self.spec.leaves[side as usize].clear();
+        self.spec.leaves[side.way()].clear();
         if rate != "none" {
             let rate: Rate = rate.parse().map_err(|_| format!("\"{rate}\" is no rate"))?;
             let (told, fixed) = told(words)?;
@@ -198,7 +198,7 @@ impl Stage<'_> {
                 self.spec.told.len() - 1
             });
             let told = u16::try_from(at).unwrap_or(0);
-            self.spec.leaves[side as usize].push(Leaf { number: LEAF, told, rate, fixed });
+            self.spec.leaves[side.way()].push(Leaf { number: LEAF, told, rate, fixed });
         }
         if self.spec.is_idle() {
             self.spec.told.truncate(1);

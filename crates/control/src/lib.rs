@@ -22,7 +22,7 @@ pub use named::Named;
 pub use problem::{Problem, problems};
 pub use refused::{Fault, Refused};
 pub use request::{Apply, Request, VERSION};
-pub use revision::{About, Confirm, Fate, History, How, Kept, Revision};
+pub use revision::{About, Confirm, History, How, Kept, Revision, RevisionState};
 pub use status::{
     Mode, Packets, Port, PortCounters, Ports, RoundTrip, RoundTrips, Status, Stored, Subscribers,
 };

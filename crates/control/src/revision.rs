@@ -55,7 +55,7 @@ impl How {
 /// What became of a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Fate {
+pub enum RevisionState {
     /// In effect until somebody confirms it or its time is over.
     Waiting,
     /// Nobody has to confirm it any more.
@@ -81,7 +81,7 @@ pub struct About {
     /// What it changed, in the words of `weir diff`.
     pub changes: Vec<String>,
     /// What became of it.
-    pub fate: Fate,
+    pub fate: RevisionState,
     /// Its files as they were.
     pub files: Vec<Kept>,
     /// The file that the link was started with, as it was when it was last read: a restart sees by

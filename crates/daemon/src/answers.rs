@@ -6,7 +6,7 @@ use weir_control::{
 };
 use weir_engine::{Books, Count, Counters, Report, RoundTrip, RoundTrips};
 use weir_io::PortState;
-use weir_packet::{Reason, Side};
+use weir_packet::{BySide, Reason, Side};
 use weir_policy::Plan;
 use weir_policy::plan::{Kind, NodeId, Shares};
 use weir_units::{ByWay, Instant, Rate, limits};
@@ -27,12 +27,12 @@ pub(crate) fn confirm(waits: Option<(Instant, u64)>, now: Instant) -> Option<Con
 pub(crate) fn ports(
     plan: &Plan,
     ports: Option<&Ports>,
-    passed: [Option<Counts>; 2],
+    passed: BySide<Option<Counts>>,
 ) -> control::Ports {
     let one = |side: Side, interface: &str| {
-        let state = ports.map(|ports| ports.state[side as usize]);
-        let counted = ports.and_then(|ports| ports.counters[side as usize]);
-        let passed = passed[side as usize].filter(|_| ports.is_some());
+        let state = ports.map(|ports| ports.state[side]);
+        let counted = ports.and_then(|ports| ports.counters[side]);
+        let passed = passed[side].filter(|_| ports.is_some());
         let state = match state {
             Some(PortState::Up) => "up",
             Some(PortState::NoLink) => "no link",

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use weir_control::{Fate, How, Refused, Subscribers};
+use weir_control::{How, Refused, RevisionState, Subscribers};
 use weir_policy::Reading;
 
 use crate::clock;
@@ -98,7 +98,7 @@ pub(crate) fn kept(history: &History, number: u64, link: &str) -> Result<Revisio
     let mut revision = Revision::of(read_again(sources)?, link, None, by)?;
     if let Some(about) = history.about(number) {
         revision.about = about.clone();
-        revision.about.fate = Fate::Confirmed;
+        revision.about.fate = RevisionState::Confirmed;
     }
     Ok(revision)
 }
@@ -136,11 +136,11 @@ mod tests {
         let folder = Folder::new("begin-head");
         let mut history = History::open(&folder.0, "l");
         let first = revision(1, "10mbit");
-        history.keep(&first, Fate::Confirmed);
+        history.keep(&first, RevisionState::Confirmed);
         let mut second = revision(2, "20mbit");
         second.about.read = first.about.files.clone();
-        history.keep(&second, Fate::Confirmed);
-        history.keep(&revision(3, "30mbit"), Fate::Waiting);
+        history.keep(&second, RevisionState::Confirmed);
+        history.keep(&revision(3, "30mbit"), RevisionState::Waiting);
         let history = History::open(&folder.0, "l");
         assert_eq!(begun(&history, reading("10mbit")), (2, false, "20mbit".into()));
         assert_eq!(begun(&history, reading("20mbit")), (2, false, "20mbit".into()));
@@ -155,7 +155,7 @@ mod tests {
     fn without_its_head_the_file_counts() {
         let folder = Folder::new("begin-damaged");
         let mut history = History::open(&folder.0, "l");
-        history.keep(&revision(1, "10mbit"), Fate::Confirmed);
+        history.keep(&revision(1, "10mbit"), RevisionState::Confirmed);
         let path = folder.0.join("l/1.toml");
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, text.replace('1', "2")).unwrap();

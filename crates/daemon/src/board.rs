@@ -9,8 +9,8 @@ use weir_control::metrics::Times;
 use weir_control::{Mode, Packets, Refused, Status, Stored, Tree, metrics};
 use weir_engine::{Report, RoundTrips};
 use weir_io::wait::now;
-use weir_packet::Side;
-use weir_units::{Instant, Rate, Span, limits};
+use weir_packet::BySide;
+use weir_units::{ByWay, Instant, Rate, Span, limits};
 use weir_xdp::Counts;
 
 use crate::answers;
@@ -36,10 +36,10 @@ pub(crate) struct Told {
     pub(crate) history: Stored,
     pub(crate) troubles: Vec<Trouble>,
     pub(crate) is_alive: bool,
-    pub(crate) found: [Option<Rate>; 2],
+    pub(crate) found: ByWay<Option<Rate>>,
     pub(crate) round_trips: RoundTrips,
     /// What the programs at the ports did with frames.
-    pub(crate) passed: [Option<Counts>; 2],
+    pub(crate) passed: BySide<Option<Counts>>,
     pub(crate) terms: Terms,
 }
 
@@ -252,15 +252,15 @@ pub(crate) fn status(told: &Told, look: Option<&Look>, now: Instant) -> Status {
         let cure = "what is said of ports and packets is as old; look for what keeps the CPU busy";
         troubles.insert(0, Trouble::new(what, cure));
     }
-    let found = |side: Side| told.found[side as usize].map(Rate::bps);
+    let found = told.found.map(|rate| rate.map(Rate::bps));
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         link: plan.name.clone(),
         mode: Mode::of(told.is_observing),
         io: told.way.to_owned(),
         bypass: told.bypass.clone(),
-        found_down: found(Side::Lan),
-        found_up: found(Side::Wan),
+        found_down: found.down,
+        found_up: found.up,
         round_trips: answers::round_trips(told.round_trips),
         file: told.file.clone(),
         uptime_s: now.since(told.started).ns() / 1_000_000_000,

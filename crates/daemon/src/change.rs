@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use weir_control::{Fate, Refused};
+use weir_control::{Refused, RevisionState};
 use weir_policy::Plan;
 use weir_units::{Instant, Span};
 
@@ -14,7 +14,7 @@ use crate::revision::Revision;
 pub(crate) type Put<'p> = dyn FnMut(&Plan) -> Result<(), String> + 'p;
 
 /// What became of a revision.
-pub(crate) type Step = (Arc<Revision>, Fate);
+pub(crate) type Step = (Arc<Revision>, RevisionState);
 
 /// Which policy a link has, which it goes back to, and when.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Changes {
         match confirm {
             Some(span) => {
                 self.waiting = Some((revision.clone(), now + span));
-                steps.push((revision, Fate::Waiting));
+                steps.push((revision, RevisionState::Waiting));
             }
             None => steps.extend(self.hold(revision)),
         }
@@ -155,13 +155,17 @@ impl Changes {
     }
 
     fn undone(&mut self) -> Vec<Step> {
-        self.waiting.take().map(|(revision, _)| (revision, Fate::Undone)).into_iter().collect()
+        self.waiting
+            .take()
+            .map(|(revision, _)| (revision, RevisionState::Undone))
+            .into_iter()
+            .collect()
     }
 
     fn hold(&mut self, revision: Arc<Revision>) -> Vec<Step> {
         let before = std::mem::replace(&mut self.confirmed, revision.clone());
         self.before = Some(before);
-        vec![(revision, Fate::Confirmed)]
+        vec![(revision, RevisionState::Confirmed)]
     }
 }
 
@@ -195,7 +199,7 @@ mod tests {
         Instant::from_ns(seconds * 1_000_000_000)
     }
 
-    fn fates(steps: &[Step]) -> Vec<(u64, Fate)> {
+    fn fates(steps: &[Step]) -> Vec<(u64, RevisionState)> {
         steps.iter().map(|(revision, fate)| (revision.about.number, *fate)).collect()
     }
 
@@ -210,11 +214,11 @@ mod tests {
         let mut link = Given::default();
         let mut changes = Changes::new(Arc::new(revision(1, "10mbit")));
         let steps = changes.apply(revision(2, "20mbit"), at(0), MINUTE, &mut link.put()).unwrap();
-        assert_eq!((fates(&steps), number(&changes)), (vec![(2, Fate::Waiting)], (2, 1)));
+        assert_eq!((fates(&steps), number(&changes)), (vec![(2, RevisionState::Waiting)], (2, 1)));
         let early = changes.expire(Instant::from_ns(59_999_999_999), &mut link.put()).unwrap();
         assert!(early.is_empty() && changes.waits_until() == Some(at(60)));
         let steps = changes.expire(at(60), &mut link.put()).unwrap();
-        assert_eq!((fates(&steps), number(&changes)), (vec![(2, Fate::Undone)], (1, 1)));
+        assert_eq!((fates(&steps), number(&changes)), (vec![(2, RevisionState::Undone)], (1, 1)));
         assert_eq!(link.0, ["20mbit", "10mbit"]);
         assert!(changes.expire(at(999), &mut link.put()).unwrap().is_empty());
         assert!(changes.confirm().unwrap_err().what.contains("nothing waits"));
@@ -225,7 +229,7 @@ mod tests {
         let mut link = Given::default();
         let mut changes = Changes::new(Arc::new(revision(1, "10mbit")));
         changes.apply(revision(2, "20mbit"), at(0), MINUTE, &mut link.put()).unwrap();
-        assert_eq!(fates(&changes.confirm().unwrap()), [(2, Fate::Confirmed)]);
+        assert_eq!(fates(&changes.confirm().unwrap()), [(2, RevisionState::Confirmed)]);
         assert!(changes.expire(at(61), &mut link.put()).unwrap().is_empty());
         assert_eq!((link.0, number(&changes)), (vec!["20mbit".to_owned()], (2, 2)));
     }
@@ -239,7 +243,7 @@ mod tests {
         assert_eq!(no.what, "revision 2 waits 42 s more for its confirmation");
         assert_eq!(number(&changes), (2, 1));
         let steps = changes.apply(revision(3, "30mbit"), at(50), MINUTE, &mut link.put()).unwrap();
-        assert_eq!(fates(&steps), [(2, Fate::Undone), (3, Fate::Waiting)]);
+        assert_eq!(fates(&steps), [(2, RevisionState::Undone), (3, RevisionState::Waiting)]);
         assert!(changes.expire(at(61), &mut link.put()).unwrap().is_empty());
         changes.expire(at(110), &mut link.put()).unwrap();
         assert_eq!((link.0.join(" "), number(&changes)), ("20mbit 30mbit 10mbit".into(), (1, 1)));
@@ -269,7 +273,7 @@ mod tests {
         let mut changes = Changes::new(Arc::new(revision(1, "10mbit")));
         changes.apply(revision(2, "20mbit"), at(0), MINUTE, &mut link.put()).unwrap();
         let steps = changes.go_back(revision(3, "5mbit"), &mut link.put()).unwrap();
-        assert_eq!(fates(&steps), [(2, Fate::Undone), (3, Fate::Confirmed)]);
+        assert_eq!(fates(&steps), [(2, RevisionState::Undone), (3, RevisionState::Confirmed)]);
         assert_eq!((number(&changes), changes.waits_until()), ((3, 3), None));
         assert_eq!(changes.before().unwrap().about.number, 1);
     }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use weir_control::{
-    Answer, Applied, Compared, Confirmed, Fate, How, Kept, Mode, Moved, Observed, Problem, Refused,
-    Request, Stored, Subscribers,
+    Answer, Applied, Compared, Confirmed, How, Kept, Mode, Moved, Observed, Problem, Refused,
+    Request, RevisionState, Stored, Subscribers,
 };
 use weir_engine::Snapshot;
 use weir_policy::{Plan, Source};
@@ -91,7 +91,7 @@ impl Control {
     ) -> Control {
         let first = Arc::new(begin.revision);
         if begin.is_new {
-            history.keep(&first, Fate::Confirmed);
+            history.keep(&first, RevisionState::Confirmed);
         }
         let read = first.about.read.clone();
         begin.remarks.iter().for_each(|remark| say(&format!("weir: {remark}")));
@@ -226,14 +226,9 @@ impl Control {
         }
     }
 
-    /// Whether the rate of the line is found.
-    pub(crate) fn finds(&self) -> bool {
-        self.link.finds()
-    }
-
-    /// Follows the line where its rate is found, and notes how long ways take.
-    pub(crate) fn follow_the_line(&mut self, totals: &Snapshot) -> Result<(), String> {
-        self.link.follow_the_line(totals)
+    /// Notes what the link has found of its line, and how long ways take.
+    pub(crate) fn has_found(&mut self, totals: &Snapshot) {
+        self.link.has_found(totals);
     }
 
     /// What the packet thread tells of itself, for who asks without holding control.
@@ -376,7 +371,7 @@ impl Control {
         let current = self.changes.current().about.number;
         let earlier = || {
             let mut earlier = self.history.told().rev().filter(|about| about.number < current);
-            earlier.find(|about| about.fate == Fate::Confirmed).map(|about| about.number)
+            earlier.find(|about| about.fate == RevisionState::Confirmed).map(|about| about.number)
         };
         let before = self.changes.before().map(|before| before.about.number);
         let Some(number) = to.or(before).or_else(earlier) else {

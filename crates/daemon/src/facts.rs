@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use weir_packet::Side;
+use weir_packet::{BySide, Side};
 
 use weir_units::{Instant, Span};
 
@@ -43,7 +43,7 @@ pub(crate) struct Facts {
     samples: SyncSender<Sample>,
     taken: Mutex<Receiver<Sample>>,
     /// By side, whether a port has had no buffer to receive into.
-    starved: [AtomicBool; 2],
+    starved: BySide<AtomicBool>,
     turns: AtomicU64,
     last_ns: AtomicU64,
     longest_gap_ns: AtomicU64,
@@ -65,7 +65,7 @@ impl Default for Facts {
             wanted: AtomicU32::new(0),
             samples,
             taken: Mutex::new(taken),
-            starved: Default::default(),
+            starved: BySide::default(),
             turns: AtomicU64::default(),
             last_ns: AtomicU64::default(),
             longest_gap_ns: AtomicU64::default(),
@@ -103,11 +103,11 @@ impl Facts {
 
     /// Whether a port has no buffer to receive into now.
     pub(crate) fn starves(&self, side: Side, starves: bool) {
-        self.starved[side as usize].store(starves, Relaxed);
+        self.starved[side].store(starves, Relaxed);
     }
 
     pub(crate) fn is_starved(&self, side: Side) -> bool {
-        self.starved[side as usize].load(Relaxed)
+        self.starved[side].load(Relaxed)
     }
 
     /// A turn begins, so long after it should have.

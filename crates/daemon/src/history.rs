@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use weir_control::{About, Fate};
+use weir_control::{About, RevisionState};
 use weir_policy::Source;
 use weir_units::limits;
 
@@ -64,7 +64,7 @@ impl History {
 
     /// Keeps a revision with what became of it. The head moves last, and only to a revision that
     /// is confirmed.
-    pub(crate) fn keep(&mut self, revision: &Revision, fate: Fate) {
+    pub(crate) fn keep(&mut self, revision: &Revision, fate: RevisionState) {
         let about = About { fate, ..revision.about.clone() };
         let number = about.number;
         let are_there = self.told.contains_key(&number) && self.lacks(&about).is_none();
@@ -78,7 +78,7 @@ impl History {
     /// Tries once more to write what could not be written: at least what a restart needs.
     pub(crate) fn again(&mut self, confirmed: &Revision) {
         if self.trouble.is_some() {
-            self.keep(confirmed, Fate::Confirmed);
+            self.keep(confirmed, RevisionState::Confirmed);
         }
     }
 
@@ -176,7 +176,8 @@ impl History {
         let said = said.and_then(|bytes| String::from_utf8(bytes).ok()?.trim().parse().ok());
         self.head = said.filter(|number| self.told.contains_key(number));
         if self.head.is_none() && !self.told.is_empty() {
-            let confirmed = self.told.values().filter(|about| about.fate == Fate::Confirmed);
+            let confirmed =
+                self.told.values().filter(|about| about.fate == RevisionState::Confirmed);
             self.head = confirmed.map(|about| about.number).next_back();
             self.damaged.push(format!("{}: it names no revision that is there", path.display()));
         }
@@ -217,7 +218,7 @@ impl History {
         files::replace_own(&self.path(number, "json"), text).map_err(|e| why(&e))?;
         let sync = || File::open(&self.folder)?.sync_all();
         sync().map_err(|e| why(&e))?;
-        if about.fate == Fate::Confirmed {
+        if about.fate == RevisionState::Confirmed {
             files::replace_own(&self.folder.join("head"), format!("{number}\n"))
                 .map_err(|e| why(&e))?;
             sync().map_err(|e| why(&e))?;
@@ -228,7 +229,7 @@ impl History {
 
     /// Lets go of the oldest: never of the head, nor of the one to go back to, nor of the newest.
     fn prune(&mut self) {
-        let confirmed = self.told.values().filter(|about| about.fate == Fate::Confirmed);
+        let confirmed = self.told.values().filter(|about| about.fate == RevisionState::Confirmed);
         let before = confirmed.map(|about| about.number).rfind(|number| Some(*number) < self.head);
         let kept = [self.head, before, self.told.keys().next_back().copied()];
         let bytes = |about: &About| about.files.iter().map(|file| file.bytes).sum::<u64>();
@@ -270,13 +271,13 @@ mod tests {
     fn what_was_kept_is_there_after_a_restart() {
         let folder = Folder::new("history-kept");
         let mut history = History::open(&folder.0, "l");
-        history.keep(&revision(1, "10mbit"), Fate::Confirmed);
-        history.keep(&revision(2, "20mbit"), Fate::Confirmed);
-        history.keep(&revision(3, "30mbit"), Fate::Waiting);
+        history.keep(&revision(1, "10mbit"), RevisionState::Confirmed);
+        history.keep(&revision(2, "20mbit"), RevisionState::Confirmed);
+        history.keep(&revision(3, "30mbit"), RevisionState::Waiting);
         assert_eq!(history.trouble(), None);
         let after = History::open(&folder.0, "l");
         assert_eq!((after.head(), after.next(), after.damaged().len()), (Some(2), 4, 0));
-        assert_eq!(after.about(3).unwrap().fate, Fate::Waiting);
+        assert_eq!(after.about(3).unwrap().fate, RevisionState::Waiting);
         assert!(after.told().eq(history.told()));
         assert!(revision(2, "20mbit").is_same_text(&after.load(2).unwrap()));
     }
@@ -286,7 +287,7 @@ mod tests {
         let folder = Folder::new("history-damaged");
         let mut history = History::open(&folder.0, "l");
         for number in 1..=6 {
-            history.keep(&revision(number, "10mbit"), Fate::Confirmed);
+            history.keep(&revision(number, "10mbit"), RevisionState::Confirmed);
         }
         let write = |name: &str, text: &str| std::fs::write(folder.0.join("l").join(name), text);
         write("2.json", "{").unwrap();
@@ -316,7 +317,7 @@ mod tests {
         std::fs::write(&state, "in the way").unwrap();
         let mut history = History::open(&state, "l");
         let first = revision(1, "10mbit");
-        history.keep(&first, Fate::Confirmed);
+        history.keep(&first, RevisionState::Confirmed);
         assert!(history.trouble().is_some());
         assert_eq!((history.head(), history.told().count()), (None, 1));
         std::fs::remove_file(&state).unwrap();
@@ -329,10 +330,10 @@ mod tests {
     fn the_oldest_go_and_the_head_stays() {
         let folder = Folder::new("history-bound");
         let mut history = History::open(&folder.0, "l");
-        history.keep(&revision(1, "10mbit"), Fate::Confirmed);
+        history.keep(&revision(1, "10mbit"), RevisionState::Confirmed);
         let most = limits::REVISIONS as u64;
         for number in 2..=most + 3 {
-            history.keep(&revision(number, "20mbit"), Fate::Undone);
+            history.keep(&revision(number, "20mbit"), RevisionState::Undone);
         }
         let numbers: Vec<u64> = history.told().map(|about| about.number).collect();
         assert_eq!((numbers.len() as u64, numbers[0], numbers[1]), (most, 1, 5));
@@ -348,7 +349,7 @@ mod tests {
         let one = revision(1, "10mbit").sources[0].bytes().len() as u64;
         history.most = 3 * one + 10;
         for number in 1..=6 {
-            history.keep(&revision(number, "10mbit"), Fate::Confirmed);
+            history.keep(&revision(number, "10mbit"), RevisionState::Confirmed);
         }
         let numbers =
             |history: &History| -> Vec<u64> { history.told().map(|about| about.number).collect() };
@@ -359,12 +360,12 @@ mod tests {
         assert_eq!(history.pruned(), None);
         // where even two are too many, it is two, and the one that waits
         history.most = 1;
-        history.keep(&revision(7, "10mbit"), Fate::Confirmed);
+        history.keep(&revision(7, "10mbit"), RevisionState::Confirmed);
         assert_eq!(numbers(&history), [6, 7]);
-        history.keep(&revision(8, "10mbit"), Fate::Waiting);
+        history.keep(&revision(8, "10mbit"), RevisionState::Waiting);
         assert_eq!((numbers(&history), history.head()), (vec![6, 7, 8], Some(7)));
-        history.keep(&revision(8, "10mbit"), Fate::Undone);
-        history.keep(&revision(9, "10mbit"), Fate::Waiting);
+        history.keep(&revision(8, "10mbit"), RevisionState::Undone);
+        history.keep(&revision(9, "10mbit"), RevisionState::Waiting);
         assert_eq!((numbers(&history), history.head()), (vec![6, 7, 9], Some(7)));
     }
 
@@ -373,7 +374,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = Folder::new("history-mode");
         let mut history = History::open(&folder.0, "l");
-        history.keep(&revision(1, "10mbit"), Fate::Confirmed);
+        history.keep(&revision(1, "10mbit"), RevisionState::Confirmed);
         let mode = |name: &str| {
             let about = std::fs::metadata(folder.0.join(name)).unwrap();
             about.permissions().mode() & 0o777

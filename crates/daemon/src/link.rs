@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use weir_engine::{Change, Config, Engine, Layout, Margin, Planner, RoundTrips, Snapshot};
+use weir_engine::{Change, Config, Engine, Layout, Planner, RoundTrips, Snapshot};
 use weir_io::Port;
 use weir_io::wait::{Wait, now};
-use weir_packet::{Pool, Side};
+use weir_packet::{BySide, Member, Pool};
 use weir_policy::Plan;
-use weir_units::Rate;
+use weir_units::{ByWay, Rate};
 use weir_xdp::{Counts, Heart};
 
 use crate::facts::Facts;
@@ -26,8 +26,6 @@ pub(crate) struct Link {
     sent: Arc<AtomicU64>,
     observing: bool,
     planner: Planner,
-    /// Finds the rate towards each side, where the policy leaves that to weir.
-    margins: [Option<Margin>; 2],
     layout: Arc<Layout>,
     mail: Mail,
     facts: Arc<Facts>,
@@ -35,10 +33,11 @@ pub(crate) struct Link {
     bypass: Option<String>,
     /// Whether the planner has made a change that never reached the engine.
     is_astray: bool,
-    found: [Option<Rate>; 2],
+    /// What the link was last seen to find of its line.
+    found: ByWay<Option<Rate>>,
     round_trips: RoundTrips,
-    passed: [Option<Counts>; 2],
-    thread: Option<std::thread::JoinHandle<(Engine, [Option<Port>; 2])>>,
+    passed: BySide<Option<Counts>>,
+    thread: Option<std::thread::JoinHandle<(Engine, BySide<Option<Port>>)>>,
 }
 
 /// What a link is started with.
@@ -47,7 +46,7 @@ pub(crate) struct Start {
     pub(crate) observing: bool,
     pub(crate) config: Config,
     pub(crate) pool: Pool,
-    pub(crate) ports: [Option<Port>; 2],
+    pub(crate) ports: BySide<Option<Port>>,
     pub(crate) pulse: Pulse,
     /// How frames come and go, in a word.
     pub(crate) way: &'static str,
@@ -64,7 +63,6 @@ impl Link {
         let first =
             planner.prepare(&shown(&start.plan, start.observing)).map_err(|e| e.to_string())?;
         let layout = first.layout();
-        let margins = [Side::Lan, Side::Wan].map(|side| Margin::of(&start.plan, side));
         let engine = Engine::new(start.config, start.pool, first, now());
         let facts = Arc::new(Facts::default());
         let wait = Wait::new().map_err(|e| format!("nothing to wait on: {e}"))?;
@@ -84,16 +82,15 @@ impl Link {
             sent: sent.clone(),
             observing: start.observing,
             planner,
-            margins,
             layout,
             mail,
             facts,
             way: start.way,
             bypass: start.bypass,
             is_astray: false,
-            found: [None; 2],
+            found: ByWay::default(),
             round_trips: RoundTrips::default(),
-            passed: [None, None],
+            passed: BySide::default(),
             thread: Some(thread),
         };
         Ok((link, Reader::new(readers, sent)))
@@ -163,9 +160,7 @@ impl Link {
         self.sent.fetch_add(1, SeqCst);
         self.mail.send(Ask::Change(Box::new(change)))?;
         self.is_astray = false;
-        for (margin, side) in self.margins.iter_mut().zip([Side::Lan, Side::Wan]) {
-            *margin = Margin::after(margin.take(), &plan, side);
-        }
+        self.found = ByWay::default();
         (self.plan, self.observing, self.layout) = (plan, observing, layout);
         let _: Box<Change> = self.mail.answer(|answer| match answer {
             Answer::Changed(change) => Some(change),
@@ -174,28 +169,14 @@ impl Link {
         Ok(())
     }
 
-    /// Whether a rate is found.
-    pub(crate) fn finds(&self) -> bool {
-        self.margins.iter().any(Option::is_some) && !self.observing && self.is_alive()
+    /// Notes what the link has found of its line, and how long ways take.
+    pub(crate) fn has_found(&mut self, totals: &Snapshot) {
+        (self.found, self.round_trips) = (totals.found, totals.round_trips);
     }
 
-    /// Lets rates follow the line, where the policy leaves that to weir, by what the link counts
-    /// now. To be called each [`Margin::CADENCE`] then.
-    pub(crate) fn follow_the_line(&mut self, totals: &Snapshot) -> Result<(), String> {
-        self.round_trips = totals.round_trips;
-        for at in 0..self.margins.len() {
-            if let Some(margin) = self.margins[at].as_mut().filter(|_| !self.observing) {
-                let limit = margin.follow(now(), totals);
-                self.found[at] = Some(limit.2);
-                self.mail.send(Ask::Limit { limit })?;
-            }
-        }
-        Ok(())
-    }
-
-    /// What the link carries towards each side now, where that was found by weir.
-    pub(crate) fn found(&self) -> [Option<Rate>; 2] {
-        [0, 1].map(|at| self.found[at].filter(|_| self.margins[at].is_some()))
+    /// What the link carries now, where that was found by weir.
+    pub(crate) fn found(&self) -> ByWay<Option<Rate>> {
+        self.found
     }
 
     /// How long TCP takes to both sides and back, as seen in passing.
@@ -204,29 +185,29 @@ impl Link {
     }
 
     /// What the programs at the ports did with frames, by who looks after them.
-    pub(crate) fn has_passed(&mut self, passed: [Option<Counts>; 2]) {
+    pub(crate) fn has_passed(&mut self, passed: BySide<Option<Counts>>) {
         self.passed = passed;
     }
 
     /// The same, as it was told last.
-    pub(crate) fn passed(&self) -> [Option<Counts>; 2] {
+    pub(crate) fn passed(&self) -> BySide<Option<Counts>> {
         self.passed
     }
 
     /// Puts a port to use, in place of the one that was there.
     pub(crate) fn put(
         &mut self,
-        side: Side,
+        member: Member,
         port: Port,
         heart: Option<Heart>,
     ) -> Result<(), String> {
-        self.mail.send(Ask::Put { side, port: Box::new(port), heart })?;
+        self.mail.send(Ask::Put { member, port: Box::new(port), heart })?;
         self.away()
     }
 
     /// Takes a port out of use.
-    pub(crate) fn take(&mut self, side: Side) -> Result<(), String> {
-        self.mail.send(Ask::Take { side })?;
+    pub(crate) fn take(&mut self, member: Member) -> Result<(), String> {
+        self.mail.send(Ask::Take { member })?;
         self.away()
     }
 
@@ -235,7 +216,7 @@ impl Link {
     }
 
     /// Stops the packet thread and hands back what it had.
-    pub(crate) fn stop(mut self) -> Option<(Engine, [Option<Port>; 2])> {
+    pub(crate) fn stop(mut self) -> Option<(Engine, BySide<Option<Port>>)> {
         let _ = self.mail.send(Ask::Stop);
         self.thread.take()?.join().ok()
     }

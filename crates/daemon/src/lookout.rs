@@ -9,7 +9,7 @@ use weir_units::limits::CROWD_ADDRESSES;
 use weir_units::{Instant, Span};
 
 use crate::link::Link;
-use crate::ports::{Backend, Kept};
+use crate::ports::{ALL_ARE_COMPLETED, Backend, Kept};
 use crate::reader::Ports;
 use crate::signs::{A_SECOND, Signs};
 use crate::trouble::Trouble;
@@ -72,7 +72,7 @@ impl Lookout {
         now: Instant,
     ) -> Vec<String> {
         let (mut events, mut troubles) = self.kept.look_after(link, ports, now);
-        for side in [Side::Lan, Side::Wan] {
+        for side in Side::ALL {
             if link.facts().is_starved(side) {
                 let what =
                     format!("{} has no buffers left: frames pass unshaped", self.kept.name(side));
@@ -113,7 +113,7 @@ impl Lookout {
         };
         signs.see(&link.facts().samples(A_SECOND));
         let completes = match &self.kept.backend {
-            Backend::Packet { .. } => [true; 2],
+            Backend::Packet { .. } => ALL_ARE_COMPLETED,
             Backend::Xdp { .. } => self.kept.completes,
         };
         signs.troubles(link.plan(), completes)

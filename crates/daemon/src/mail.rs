@@ -9,8 +9,7 @@ use std::time::Duration;
 use weir_engine::{Change, Snapshot};
 use weir_io::wait::Waker;
 use weir_io::{Port, PortCounters, PortState};
-use weir_packet::Side;
-use weir_units::Rate;
+use weir_packet::{BySide, Member};
 use weir_xdp::Heart;
 
 /// Letters that wait in either direction at most.
@@ -27,11 +26,9 @@ pub(crate) enum Ask {
     /// Tell how the ports are.
     Ports,
     /// Use this port from now on, and beat this heart.
-    Put { side: Side, port: Box<Port>, heart: Option<Heart> },
+    Put { member: Member, port: Box<Port>, heart: Option<Heart> },
     /// Let go of a port.
-    Take { side: Side },
-    /// Let the link carry so much from now on, until the policy changes.
-    Limit { limit: (u32, Side, Rate) },
+    Take { member: Member },
     /// Stop turning.
     Stop,
 }
@@ -42,7 +39,7 @@ pub(crate) enum Answer {
     /// A slice, and where the next begins.
     Slice { next: Option<u32>, slice: Box<Snapshot> },
     /// How the ports are, by side, and how many connections are known.
-    Ports { state: [PortState; 2], counters: [Option<PortCounters>; 2], flows: usize },
+    Ports { state: BySide<PortState>, counters: BySide<Option<PortCounters>>, flows: usize },
     /// The port that was there is not used any more.
     Away,
 }

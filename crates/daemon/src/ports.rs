@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_io::page::Page;
 use weir_io::{FrameSize, PacketPort, PacketSockets, Port, Umem, XskPort, XskSpec};
-use weir_packet::{Pool, Side};
+use weir_packet::{BySide, Pool, Side};
 use weir_units::limits;
 use weir_xdp::Heart;
 
@@ -20,7 +20,7 @@ use crate::pulse::{BYPASSED, LEAVING, Pulse};
 /// How to open the ports.
 pub(crate) struct Wanted<'a> {
     pub(crate) link: &'a str,
-    pub(crate) names: [&'a str; 2],
+    pub(crate) names: BySide<&'a str>,
     pub(crate) via: Via,
     pub(crate) bypass: bool,
     /// Frames that wait for each port at most.
@@ -34,14 +34,14 @@ pub(crate) struct Wanted<'a> {
 /// The ports, ready to turn.
 pub(crate) struct Opened {
     pub(crate) pool: Pool,
-    pub(crate) ports: [Option<Port>; 2],
+    pub(crate) ports: BySide<Option<Port>>,
     pub(crate) pulse: Pulse,
     pub(crate) kept: Kept,
 }
 
 /// What control keeps of the ports, to open one again when its interface comes back.
 pub(crate) struct Kept {
-    pub(crate) names: [String; 2],
+    pub(crate) names: BySide<String>,
     /// The bridge that carries the traffic when weir does not.
     pub(crate) bridge: Option<String>,
     pub(crate) backend: Backend,
@@ -50,13 +50,13 @@ pub(crate) struct Kept {
     /// What the operator should know.
     pub(crate) notes: Vec<String>,
     /// Why an interface that is back is not in use, as it was said last.
-    pub(crate) refused: [Option<String>; 2],
+    pub(crate) refused: BySide<Option<String>>,
     /// The box's own addresses, as the programs were told them last.
     pub(crate) own: ([u8; 6], Vec<IpAddr>),
     /// By side, whether weir completes checksums that were left to hardware.
-    pub(crate) completes: [bool; 2],
+    pub(crate) completes: BySide<bool>,
     /// By side, the receive queues that weir serves; 0 with packet sockets, which see all.
-    pub(crate) queues: [u32; 2],
+    pub(crate) queues: BySide<u32>,
     _claims: Claims,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Kept {
 pub(crate) enum Backend {
     Xdp {
         umem: Umem,
-        doors: [Option<Door>; 2],
+        doors: BySide<Option<Door>>,
     },
     Packet {
         watch: Option<Watch>,
@@ -105,10 +105,11 @@ impl Backend {
 /// All that stands against it, each with its cure.
 pub(crate) fn open(wanted: &Wanted<'_>) -> Result<Opened, Vec<String>> {
     let one = |why: String| vec![why];
-    let claims = Claims::take(wanted.names, wanted.socket).map_err(one)?;
+    let claims = Claims::take(wanted.names.both(), wanted.socket).map_err(one)?;
     let how = (wanted.via, wanted.bypass);
     let mut helper =
-        Helper::start(wanted.link, wanted.names, how, wanted.files, wanted.socket).map_err(one)?;
+        Helper::start(wanted.link, wanted.names.both(), how, wanted.files, wanted.socket)
+            .map_err(one)?;
     let Said { mut notes, bridge, .. } = helper.ask(&Ask::Begin, &[])?.said;
     let opened = match wanted.via {
         Via::Packet => packet(wanted, &mut helper, bridge.is_some(), &mut notes),
@@ -119,7 +120,7 @@ pub(crate) fn open(wanted: &Wanted<'_>) -> Result<Opened, Vec<String>> {
         }),
     };
     let (pool, ports, pulse, backend, completes, queues) = opened?;
-    for side in [Side::Lan, Side::Wan] {
+    for side in Side::ALL {
         let joined = helper.ask(&Ask::Join { side, via: backend.via() }, &[])?;
         notes.extend(joined.said.notes);
     }
@@ -129,7 +130,7 @@ pub(crate) fn open(wanted: &Wanted<'_>) -> Result<Opened, Vec<String>> {
         backend,
         helper: Arc::new(Mutex::new(helper)),
         notes,
-        refused: [None, None],
+        refused: BySide::default(),
         own: ([0; 6], Vec::new()),
         completes,
         queues,
@@ -138,7 +139,10 @@ pub(crate) fn open(wanted: &Wanted<'_>) -> Result<Opened, Vec<String>> {
     Ok(Opened { pool, ports, pulse, kept })
 }
 
-type Open = (Pool, [Option<Port>; 2], Pulse, Backend, [bool; 2], [u32; 2]);
+/// By packet sockets weir completes checksums at both ports.
+pub(crate) const ALL_ARE_COMPLETED: BySide<bool> = BySide { lan: true, wan: true };
+
+type Open = (Pool, BySide<Option<Port>>, Pulse, Backend, BySide<bool>, BySide<u32>);
 
 fn xdp(
     wanted: &Wanted<'_>,
@@ -146,24 +150,25 @@ fn xdp(
     told: &mut Vec<String>,
 ) -> Result<Open, Vec<String>> {
     let one = |why: String| vec![why];
-    let mut given = Vec::new();
-    for (side, name) in [Side::Lan, Side::Wan].into_iter().zip(wanted.names) {
+    let mut open = |side: Side| {
         let mut answer = helper.ask(&Ask::Open { side, via: Via::Xdp }, &[])?;
         told.append(&mut answer.said.notes);
-        given.push(Given::of(name, answer).map_err(one)?);
-    }
-    let mtu = given.iter().map(|given| given.opened.mtu).max().unwrap_or(0);
+        Given::of(wanted.names[side], answer).map_err(one)
+    };
+    let given = BySide { lan: open(Side::Lan)?, wan: open(Side::Wan)? };
+    let mtu = given.values().map(|given| given.opened.mtu).max().unwrap_or(0);
     let size = FrameSize::for_mtu(mtu).ok_or_else(|| {
         one(format!("an MTU of {mtu} is more than a buffer of it holds; `--io packet` carries it"))
     })?;
-    let buffers = given.iter().map(|given| buffers_of(given.opened.queues)).sum::<usize>();
+    let buffers = given.values().map(|given| buffers_of(given.opened.queues)).sum::<usize>();
     let buffers = buffers + waiting(wanted.queue);
     let (umem, mut pool) = Umem::with_pool(buffers, size)
         .map_err(|e| one(format!("no memory for {buffers} frames: {e}")))?;
-    let (mut ports, mut doors, mut pulse) = ([None, None], [None, None], Pulse::default());
-    let completes = [given[0].completes(), given[1].completes()];
-    let queues = [given[0].queues(), given[1].queues()];
-    for (slot, given) in given.into_iter().enumerate() {
+    let (mut ports, mut doors) = (BySide::default(), BySide::default());
+    let mut pulse = Pulse::default();
+    let completes = given.as_ref().map(Given::completes);
+    let queues = given.as_ref().map(Given::queues);
+    for (side, given) in Side::ALL.into_iter().zip(given.both()) {
         let spec = given.spec();
         let (mut port, door, heart) = given.port(&umem, &spec).map_err(one)?;
         port.settle(&mut pool);
@@ -171,9 +176,9 @@ fn xdp(
         if port.held() < spec.queues as usize * spec.ring_frames {
             return Err(one(format!("{}: there are too few buffers for its queues", spec.port)));
         }
-        ports[slot] = Some(Port::Xsk(Box::new(port)));
-        pulse.hearts[slot] = Some(heart);
-        doors[slot] = Some(door);
+        ports[side] = Some(Port::Xsk(Box::new(port)));
+        pulse.hearts[side] = Some(heart);
+        doors[side] = Some(door);
     }
     Ok((pool, ports, pulse, Backend::Xdp { umem, doors }, completes, queues))
 }
@@ -272,17 +277,17 @@ fn packet(
     /// Ethernet header and tags beyond the MTU.
     const HEADERS: usize = 14 + 4 * 4;
     let one = |why: String| vec![why];
-    let mut given = Vec::new();
-    for (side, name) in [Side::Lan, Side::Wan].into_iter().zip(wanted.names) {
+    let mut open = |side: Side| {
         let answer = helper.ask(&Ask::Open { side, via: Via::Packet }, &[])?;
-        given.push(Given::of(name, answer).map_err(one)?);
-    }
-    let mtu = given.iter().map(|given| given.opened.mtu).max().unwrap_or(0);
+        Given::of(wanted.names[side], answer).map_err(one)
+    };
+    let given = BySide { lan: open(Side::Lan)?, wan: open(Side::Wan)? };
+    let mtu = given.values().map(|given| given.opened.mtu).max().unwrap_or(0);
     let pool = Pool::new(waiting(wanted.queue), (mtu + HEADERS).next_multiple_of(64));
-    let mut ports = [None, None];
-    for (slot, given) in given.into_iter().enumerate() {
-        ports[slot] = Some(Port::Packet(Box::new(given.packet_port().map_err(one)?)));
-    }
+    let port = |given: Given| -> Result<_, Vec<String>> {
+        Ok(Some(Port::Packet(Box::new(given.packet_port().map_err(one)?))))
+    };
+    let ports = BySide { lan: port(given.lan)?, wan: port(given.wan)? };
     let mut pulse = Pulse::default();
     let (mut watch, mut face) = (None, None);
     if bypass {
@@ -305,7 +310,7 @@ fn packet(
         watch = Some(Watch::start(&page, helper)?);
         pulse.page = Some(page);
     }
-    Ok((pool, ports, pulse, Backend::Packet { watch, face }, [true; 2], [0; 2]))
+    Ok((pool, ports, pulse, Backend::Packet { watch, face }, ALL_ARE_COMPLETED, BySide::default()))
 }
 
 impl Door {
@@ -334,10 +339,10 @@ impl Kept {
     /// The programs that weir has put somewhere.
     pub(crate) fn doors(&self) -> impl Iterator<Item = &Door> {
         let (doors, face) = match &self.backend {
-            Backend::Xdp { doors, .. } => (&doors[..], &None),
-            Backend::Packet { face, .. } => (&[][..], face),
+            Backend::Xdp { doors, .. } => (doors.as_ref().both(), &None),
+            Backend::Packet { face, .. } => ([&None, &None], face),
         };
-        doors.iter().chain([face]).flatten()
+        doors.into_iter().chain([face]).flatten()
     }
 
     /// From now on frames come to weir.
@@ -363,7 +368,7 @@ impl Kept {
             }
             std::thread::park_timeout(std::time::Duration::from_millis(2));
         }
-        let [lan, wan] = &self.names;
+        let BySide { lan, wan } = &self.names;
         Err(format!(
             "neither guard nor helper let the bridge carry: nothing carries the traffic now; run \
              `bridge link set dev {lan} isolated off` and `bridge link set dev {wan} isolated off`"
@@ -378,7 +383,7 @@ impl Kept {
 
     /// The interface of a side.
     pub(crate) fn name(&self, side: Side) -> &str {
-        &self.names[side as usize]
+        &self.names[side]
     }
 }
 

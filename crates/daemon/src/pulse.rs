@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use weir_io::page::Page;
+use weir_packet::BySide;
 use weir_units::Instant;
 use weir_xdp::Heart;
 
@@ -20,7 +21,7 @@ pub(crate) const LEAVING: usize = 3;
 #[derive(Debug, Default)]
 pub(crate) struct Pulse {
     /// The programs' words, one of each port.
-    pub(crate) hearts: [Option<Heart>; 2],
+    pub(crate) hearts: BySide<Option<Heart>>,
     /// The word of the program at the bridge, with packet sockets.
     pub(crate) bridge: Option<Heart>,
     /// What the guard looks at.
@@ -32,7 +33,7 @@ pub(crate) struct Pulse {
 impl Pulse {
     #[inline]
     pub(crate) fn beat(&self, now: Instant) {
-        for heart in self.hearts.iter().chain([&self.bridge]).flatten() {
+        for heart in self.hearts.values().chain([&self.bridge]).flatten() {
             heart.beat(now.ns());
         }
         if let Some(page) = &self.page {

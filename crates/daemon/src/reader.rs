@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use weir_engine::{Books, Layout, Report, Snapshot};
 use weir_io::{PortCounters, PortState};
+use weir_packet::BySide;
 use weir_policy::Plan;
 
 use crate::mail::{Answer, Ask, Mail};
 
 /// How the ports of a link are, by the word of the packet thread.
 pub(crate) struct Ports {
-    pub(crate) state: [PortState; 2],
-    pub(crate) counters: [Option<PortCounters>; 2],
+    pub(crate) state: BySide<PortState>,
+    pub(crate) counters: BySide<Option<PortCounters>>,
     /// Connections that are known.
     pub(crate) flows: usize,
 }

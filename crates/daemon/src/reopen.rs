@@ -3,7 +3,7 @@
 //! Guards and addresses come and go too.
 
 use weir_io::{Port, PortState};
-use weir_packet::Side;
+use weir_packet::{BySide, Member, Side};
 use weir_units::{Instant, Span};
 use weir_xdp::Counts;
 
@@ -26,12 +26,12 @@ impl Kept {
         now: Instant,
     ) -> (Vec<String>, Vec<Trouble>) {
         let (mut events, mut troubles) = (Vec::new(), Vec::new());
-        for side in [Side::Lan, Side::Wan] {
+        for side in Side::ALL {
             let name = self.name(side).to_owned();
-            match ports.state[side as usize] {
+            match ports.state[side] {
                 PortState::Gone if self.look_after_one(link, side, ports, &mut events) => {}
                 PortState::Gone => {
-                    let why = self.refused[side as usize].clone();
+                    let why = self.refused[side].clone();
                     let cure = why.unwrap_or_else(|| "weir opens it again when it is back".into());
                     troubles.push(Trouble::new(format!("{name} is gone, no frame passes"), cure));
                 }
@@ -48,7 +48,8 @@ impl Kept {
         match look {
             Ok(look) => {
                 self.tell((look.mac, look.addresses));
-                self.follow_the_queues(link, look.queues, &mut events);
+                let [lan, wan] = look.queues;
+                self.follow_the_queues(link, BySide { lan, wan }, &mut events);
                 troubles.extend(look.troubles);
             }
             Err(why) => troubles.push(Trouble::new(
@@ -60,28 +61,28 @@ impl Kept {
     }
 
     /// What the programs at the ports did with frames.
-    fn passed(&self) -> [Option<Counts>; 2] {
+    fn passed(&self) -> BySide<Option<Counts>> {
         match &self.backend {
-            Backend::Packet { .. } => [None, None],
+            Backend::Packet { .. } => BySide::default(),
             Backend::Xdp { doors, .. } => {
-                [0, 1].map(|side: usize| doors[side].as_ref().map(|door| door.heart.counts()))
+                BySide::SIDES.map(|side| doors[side].as_ref().map(|door| door.heart.counts()))
             }
         }
     }
 
     /// An interface that has got more queues sends what arrives at the new ones past weir: it is
     /// opened anew.
-    fn follow_the_queues(&mut self, link: &mut Link, now: [u32; 2], events: &mut Vec<String>) {
-        for side in [Side::Lan, Side::Wan] {
-            let (served, there) = (self.queues[side as usize], now[side as usize]);
+    fn follow_the_queues(&mut self, link: &mut Link, now: BySide<u32>, events: &mut Vec<String>) {
+        for side in Side::ALL {
+            let (served, there) = (self.queues[side], now[side]);
             if served == 0 || there == 0 || served == there {
                 continue;
             }
             let name = self.name(side).to_owned();
             let what = format!("{name} has {there} receive queues now, not {served}");
-            let taken = link.take(side);
+            let taken = link.take(Member::only(side));
             if let Backend::Xdp { doors, .. } = &mut self.backend {
-                doors[side as usize] = None;
+                doors[side] = None;
             }
             let opened = taken.and_then(|()| self.open_again(link, side, events));
             events.push(match opened {
@@ -135,10 +136,10 @@ impl Kept {
         events: &mut Vec<String>,
     ) -> bool {
         let name = self.name(side).to_owned();
-        if now.counters[side as usize].is_some() {
-            let taken = link.take(side);
+        if now.counters[side].is_some() {
+            let taken = link.take(Member::only(side));
             if let Backend::Xdp { doors, .. } = &mut self.backend {
-                doors[side as usize] = None;
+                doors[side] = None;
             }
             events.push(match taken {
                 Ok(_) => format!("{name} is gone: its frames have nowhere to go until it is back"),
@@ -146,21 +147,21 @@ impl Kept {
             });
         }
         if weir_io::netdev::index_of(&name).is_err() {
-            self.refused[side as usize] = None;
+            self.refused[side] = None;
             return false;
         }
         let opened = self.open_again(link, side, events);
         let is_open = opened.is_ok();
         match opened {
             Ok(()) => {
-                self.refused[side as usize] = None;
+                self.refused[side] = None;
                 events.push(format!("{name} is back and in use"));
             }
             // it is tried every second, and said when it is new
-            Err(why) if self.refused[side as usize].as_ref() == Some(&why) => {}
+            Err(why) if self.refused[side].as_ref() == Some(&why) => {}
             Err(why) => {
                 events.push(format!("{name} is back, but not in use: {why}"));
-                self.refused[side as usize] = Some(why);
+                self.refused[side] = Some(why);
             }
         }
         is_open
@@ -178,27 +179,27 @@ impl Kept {
         events.append(&mut answer.said.notes);
         let given = Given::of(self.name(side), answer)?;
         let mut heart = None;
-        self.completes[side as usize] = given.completes();
+        self.completes[side] = given.completes();
         if matches!(self.backend, Backend::Xdp { .. }) {
-            self.queues[side as usize] = given.queues();
+            self.queues[side] = given.queues();
         }
         let port = match &mut self.backend {
             Backend::Packet { .. } => Port::Packet(Box::new(given.packet_port()?)),
             Backend::Xdp { umem, doors } => {
                 // of a try that failed half way
-                doors[side as usize] = None;
+                doors[side] = None;
                 let spec = given.spec();
                 let (port, door, hand) = given.port(umem, &spec)?;
                 door.heart.own_mac(self.own.0);
                 door.heart.own_addresses(&self.own.1);
                 door.heart.take(true);
-                doors[side as usize] = Some(door);
+                doors[side] = Some(door);
                 heart = Some(hand);
                 Port::Xsk(Box::new(port))
             }
         };
         held(&self.helper).ask(&Ask::Join { side, via }, &[]).map_err(joined)?;
-        link.put(side, port, heart)?;
+        link.put(Member::only(side), port, heart)?;
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! A revision: a policy that a link had, with who brought it, when, and what it changed.
 
-use weir_control::{About, Fate, How, Kept, Refused, Subscribers};
+use weir_control::{About, How, Kept, Refused, RevisionState, Subscribers};
 use weir_policy::{Plan, Reading, Source, Subscriber, diff};
 use weir_units::limits;
 
@@ -57,7 +57,7 @@ impl Revision {
             how: by.how,
             comment: by.comment,
             changes,
-            fate: Fate::Confirmed,
+            fate: RevisionState::Confirmed,
             read: if by.how.is_of_file() { written(&files).to_vec() } else { Vec::new() },
             files,
         };

@@ -20,7 +20,7 @@ use weir_control::{Answer, How, Metrics, Refused, Request, Stopped, pretty};
 use weir_engine::{Margin, Report};
 use weir_io::wait::now;
 use weir_policy::Plan;
-use weir_units::{Instant, Span, limits};
+use weir_units::{ByWay, Instant, Span, limits};
 
 use crate::board::{Board, Counted, Look, stuck};
 use crate::clock;
@@ -54,7 +54,7 @@ pub(crate) struct Doors {
 
 /// How often time is looked at, and how long an end may go unnoticed.
 const TICK: Duration = Duration::from_millis(200);
-/// How often the line is followed, where the policy leaves its rate to weir.
+/// How often control looks at time, and at what the link finds of its line.
 const CADENCE: Duration = Duration::from_nanos(Margin::CADENCE.ns());
 
 /// Who looks after the interfaces of a link, once a second.
@@ -171,7 +171,9 @@ impl Hall {
         while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(CADENCE) {
             self.control(|control| control.step(now()));
             let is_second = now() >= second;
-            self.follow_the_line(is_second);
+            if is_second || self.finds() {
+                self.note_what_is_found(is_second);
+            }
             if is_second {
                 second = now() + Span::from_secs(1);
                 self.look_after(watcher);
@@ -182,18 +184,19 @@ impl Hall {
         }
     }
 
-    /// Follows the line where its rate is found, and notes how long ways take each second.
-    fn follow_the_line(&self, is_second: bool) {
-        if !is_second && !self.locked().finds() {
-            return;
-        }
+    /// Whether the packet thread finds what the line carries.
+    fn finds(&self) -> bool {
+        let told = self.board.told();
+        told.is_alive && !told.is_observing && told.terms.plan.finds != ByWay::default()
+    }
+
+    /// Notes what the packet thread has found of the line, and how long ways take.
+    fn note_what_is_found(&self, is_second: bool) {
         let totals = self.reader().totals();
-        let followed =
-            totals.and_then(|totals| self.control(|control| control.follow_the_line(&totals)));
-        if let Err(why) = followed
-            && is_second
-        {
-            say(&format!("weir: {why}"));
+        match totals {
+            Ok(totals) => self.control(|control| control.has_found(&totals)),
+            Err(why) if is_second => say(&format!("weir: {why}")),
+            Err(_) => {}
         }
     }
 

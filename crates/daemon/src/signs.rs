@@ -3,7 +3,7 @@
 //! frames that could show it, so that one odd host makes none.
 
 use weir_io::offload;
-use weir_packet::{Headers, Side};
+use weir_packet::{BySide, Headers, Side};
 use weir_policy::Plan;
 
 use crate::facts::Sample;
@@ -21,7 +21,7 @@ const ENOUGH: u32 = 32;
 pub(crate) struct Signs {
     sides: Sides,
     reversed: Share,
-    undone: [Share; 2],
+    undone: BySide<Share>,
 }
 
 /// How many of the latest frames showed a sign.
@@ -36,7 +36,7 @@ impl Signs {
         Signs {
             sides: Sides::new(&[], plan),
             reversed: Share::default(),
-            undone: [Share::default(); 2],
+            undone: BySide::default(),
         }
     }
 
@@ -49,14 +49,14 @@ impl Signs {
             }
             if headers.is_ip() && headers.transport_at > 0 {
                 let undone = offload::undone(sample.bytes()).is_some();
-                self.undone[sample.side as usize].add(undone);
+                self.undone[sample.side].add(undone);
             }
         }
     }
 
     /// What is wrong, each with its cure; `completes` says of each side whether weir completes
     /// checksums there.
-    pub(crate) fn troubles(&self, plan: &Plan, completes: [bool; 2]) -> Vec<Trouble> {
+    pub(crate) fn troubles(&self, plan: &Plan, completes: BySide<bool>) -> Vec<Trouble> {
         let mut troubles = Vec::new();
         let (lan, wan) = (&plan.lan, &plan.wan);
         if self.reversed.is_almost_all() {
@@ -73,8 +73,8 @@ impl Signs {
             ));
         }
         for (side, port) in [(Side::Lan, lan), (Side::Wan, wan)] {
-            let undone = self.undone[side as usize];
-            if undone.is_almost_all() && !completes[side as usize] {
+            let undone = self.undone[side];
+            if undone.is_almost_all() && !completes[side] {
                 troubles.push(Trouble::new(
                     format!("frames at {port} have checksums that were left to hardware"),
                     format!(
@@ -123,14 +123,24 @@ mod tests {
         for (side, is_wrong) in [(Side::Lan, false), (Side::Wan, true)] {
             let mut signs = Signs::of(&plan);
             for n in 0..200 {
-                assert_eq!(signs.troubles(&plan, [true; 2]).is_empty(), !is_wrong || n < ENOUGH);
+                assert_eq!(
+                    signs.troubles(&plan, BySide { lan: true, wan: true }).is_empty(),
+                    !is_wrong || n < ENOUGH
+                );
                 signs.see(&[sample(side, host, server)]);
             }
             // a frame that says nothing changes nothing
             (0..100).for_each(|_| signs.see(&[sample(side.other(), server, "198.51.100.2:1")]));
-            assert_eq!(signs.troubles(&plan, [true; 2]).len(), usize::from(is_wrong));
+            assert_eq!(
+                signs.troubles(&plan, BySide { lan: true, wan: true }).len(),
+                usize::from(is_wrong)
+            );
             if is_wrong {
-                assert!(signs.troubles(&plan, [true; 2])[0].cure.contains("lan = \"b\""));
+                assert!(
+                    signs.troubles(&plan, BySide { lan: true, wan: true })[0]
+                        .cure
+                        .contains("lan = \"b\"")
+                );
             }
         }
     }
@@ -142,7 +152,7 @@ mod tests {
         for n in 0..400 {
             let side = if n % 4 == 0 { Side::Lan } else { Side::Wan };
             signs.see(&[sample(side, "192.168.1.7:1000", "198.51.100.1:53")]);
-            assert!(signs.troubles(&plan, [true; 2]).is_empty(), "{n}");
+            assert!(signs.troubles(&plan, BySide { lan: true, wan: true }).is_empty(), "{n}");
         }
     }
 }

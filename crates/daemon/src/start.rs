@@ -11,7 +11,7 @@ use weir_io::notify::{Notify, watchdog_span};
 use weir_io::privileges::{Capabilities, Capability};
 use weir_io::signals::{self, Signals};
 use weir_io::wait::now;
-use weir_packet::Side;
+use weir_packet::{BySide, Side};
 use weir_policy::{Plan, Reading, Severity, Source};
 use weir_units::{Instant, Span};
 
@@ -73,7 +73,7 @@ fn up(args: &Args) -> Result<ExitCode, ExitCode> {
     let plan = begin.revision.plan.clone();
     let opened = ports::open(&Wanted {
         link: &name,
-        names: [&plan.lan, &plan.wan],
+        names: BySide { lan: &plan.lan, wan: &plan.wan },
         via: args.io,
         bypass: !args.no_bypass,
         queue: args.queue as usize,

@@ -17,7 +17,7 @@ use weir_control::{Apply, How, Request};
 use weir_engine::{Config, Report};
 use weir_io::wait::now;
 use weir_io::{MemoryPort, MemoryWire, Port};
-use weir_packet::{Build, Pool};
+use weir_packet::{Build, BySide, Pool};
 use weir_policy::{Plan, Source};
 use weir_units::{Instant, Span};
 
@@ -119,9 +119,15 @@ impl World {
         let (link, reader) = Link::start(Start {
             plan: begin.revision.plan.clone(),
             observing: false,
-            config: Config { queue_frames: 2_000, flows: 64, seed: 1, watch: true },
+            config: Config {
+                queue_frames: 2_000,
+                flows: 64,
+                seed: 1,
+                watch: true,
+                ..Config::default()
+            },
             pool: Pool::new(4_100, 2_048),
-            ports: [lan, wan].map(|port| Some(Port::Memory(Box::new(port)))),
+            ports: BySide { lan, wan }.map(|port| Some(Port::Memory(Box::new(port)))),
             pulse: Pulse::default(),
             way: "memory",
             bypass: None,
@@ -459,7 +465,7 @@ impl serve::Watcher for Counting<'_> {
     }
 
     fn look(&mut self, _: &mut Link, ports: &Ports, _: Option<&Report>) -> Vec<Trouble> {
-        assert_eq!(ports.state, [weir_io::PortState::Up; 2]);
+        assert_eq!(ports.state, BySide::SIDES.map(|_| weir_io::PortState::Up));
         *self.0.lock().unwrap() += 1;
         Vec::new()
     }

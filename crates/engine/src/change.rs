@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use weir_classify::Index;
 use weir_condition::police;
-use weir_policy::plan::NodeId;
+use weir_policy::Plan;
+use weir_policy::plan::{Kind, NodeId};
 use weir_shape::tree::Edit;
 use weir_units::ByWay;
 
 use crate::enforce;
 use crate::ledger::Chunk;
+use crate::margin::Margin;
 
 /// A policy made ready for [`Engine::apply`](crate::Engine::apply).
 #[derive(Debug)]
@@ -30,6 +32,8 @@ pub struct Change {
     /// What is done to the frames of leaves that change.
     pub(crate) treatments: police::Edit,
     pub(crate) chunks: Vec<Chunk>,
+    /// Who finds the link's rate, by way, where the policy leaves that to weir.
+    pub(crate) margins: ByWay<Option<Margin>>,
     /// Leaves that the new policy does not have; sorted.
     pub(crate) gone: Vec<Range<u32>>,
     /// How many of `gone` have been closed, and up to where the next.
@@ -72,6 +76,60 @@ pub struct Layout {
     pub(crate) asked: Vec<u32>,
     /// The rule numbers of classify: which class among those asked, and which of its rules.
     pub(crate) rules: Vec<(u32, u32)>,
+    pub(crate) below: Below,
+}
+
+/// The leaves below each node: they stand in one list, those of a node without a gap.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Below {
+    leaves: Vec<Range<u32>>,
+    /// By the number of a node that is no leaf, sorted: its part of the list.
+    parts: Vec<(u32, Range<u32>)>,
+}
+
+impl Below {
+    pub(crate) fn of(plan: &Plan, layout: &Layout) -> Below {
+        let own = |id: usize| {
+            let slot = layout.slots[id];
+            let made = NodeId::try_from(id).ok().and_then(|id| layout.each.get(&id));
+            let is_leaf = plan.nodes[id].kind != Kind::Interior;
+            let itself = is_leaf.then_some(slot..slot + 1);
+            itself.into_iter().chain(made.map(|&(first, count)| first..first + count))
+        };
+        // a parent comes before its children
+        let mut counts: Vec<u32> = (0..plan.nodes.len()).map(|id| count(own(id))).collect();
+        for id in (1..plan.nodes.len()).rev() {
+            counts[plan.nodes[id].parent as usize] += counts[id];
+        }
+        let mut leaves = vec![0..0; counts.first().map_or(0, |all| *all as usize)];
+        let mut next = vec![0; counts.len()];
+        let mut parts = Vec::new();
+        for id in 0..plan.nodes.len() {
+            let parent = plan.nodes[id].parent as usize;
+            let start = if id == 0 { 0 } else { next[parent] };
+            next[parent] += counts[id];
+            next[id] = start + count(own(id));
+            for (at, range) in (start as usize..).zip(own(id)) {
+                leaves[at] = range;
+            }
+            if plan.nodes[id].kind != Kind::Leaf {
+                parts.push((layout.slots[id], start..start + counts[id]));
+            }
+        }
+        parts.sort_unstable_by_key(|(number, _)| *number);
+        Below { leaves, parts }
+    }
+
+    /// The leaves below a node that is none.
+    pub(crate) fn part(&self, number: u32) -> Option<&[Range<u32>]> {
+        let at = self.parts.binary_search_by_key(&number, |(number, _)| *number).ok()?;
+        let part = &self.parts[at].1;
+        self.leaves.get(part.start as usize..part.end as usize)
+    }
+}
+
+fn count(ranges: impl Iterator<Item = Range<u32>>) -> u32 {
+    u32::try_from(ranges.count()).unwrap_or(u32::MAX)
 }
 
 impl Layout {
@@ -97,7 +155,7 @@ impl Layout {
 impl Layout {
     /// The node that a number stands for: itself, or the class that makes leaves with it.
     #[must_use]
-    pub fn node_of(&self, slot: u32) -> Option<NodeId> {
+    pub(crate) fn node_of(&self, slot: u32) -> Option<NodeId> {
         self.by_slot().find(slot).map(|(node, _)| node)
     }
 

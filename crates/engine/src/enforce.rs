@@ -8,7 +8,7 @@ use weir_packet::Label;
 use weir_share::{Behind, Fate, Flows, Hsdba, Options, Place, Places, Weir, Who, hsdba};
 use weir_units::{Bytes, Instant, Rate};
 
-use crate::allocate::{Among, Held, LAWS, Law, Spec, Tree};
+use crate::lower::{Among, Held, LAWS, Law, Spec, Tree};
 
 /// The allocators of one port.
 #[derive(Debug, Default)]
@@ -19,6 +19,8 @@ pub(crate) struct Enforcer {
     seats: Box<[Seat]>,
     /// The leaves that hold the frames of branches; sorted.
     queues: Box<[u32]>,
+    /// The nodes of the allocators, by number; sorted.
+    nodes: Box<[Limited]>,
     /// What the flows of a leaf have had.
     flows: Flows,
     /// The last frame that was judged is to be marked.
@@ -29,6 +31,17 @@ pub(crate) struct Enforcer {
 enum Allocator {
     Weir(Box<Weir>),
     Hsdba(Box<Hsdba>),
+}
+
+/// A node of an allocator, and what others let it have.
+#[derive(Clone, Copy, Debug)]
+struct Limited {
+    number: u32,
+    law: Law,
+    place: Place,
+    /// What its policy lets it have.
+    peak: Rate,
+    limit: Rate,
 }
 
 /// What is known of a leaf.
@@ -180,6 +193,22 @@ impl Enforcer {
         }
     }
 
+    /// From now on a node may have no more than this, nor more than its policy says. Whether there
+    /// is such a node in an allocator that can limit it: HSDBA, as published, cannot.
+    pub(crate) fn limit(&mut self, number: u32, rate: Rate) -> bool {
+        let first = self.nodes.partition_point(|node| node.number < number);
+        let of_it = self.nodes[first..].iter_mut().take_while(|node| node.number == number);
+        let mut obeys = false;
+        for node in of_it {
+            if let Some(Allocator::Weir(weir)) = &mut self.allocators[node.law as usize] {
+                node.limit = rate;
+                weir.set_peak(node.place, rate.min(node.peak));
+                obeys = true;
+            }
+        }
+        obeys
+    }
+
     /// A leaf that was made for one is made for another from now on.
     pub(crate) fn begin_anew(&mut self, leaf: u32) {
         let places = self.seat(leaf).places;
@@ -190,6 +219,12 @@ impl Enforcer {
                 None => {}
             }
         }
+    }
+
+    /// Whether the frames of everything under the link wait in this leaf.
+    pub(crate) fn is_queue_of_link(&self, leaf: u32) -> bool {
+        let seat = self.seat(leaf);
+        (seat.queue, seat.level) == (leaf, 0)
     }
 
     /// The leaves that hold the frames of branches.
@@ -214,6 +249,9 @@ impl Enforcer {
                 }
             }
             new.flows.take_over(&mut self.flows);
+            for node in self.nodes.iter().filter(|node| node.limit < Rate::MAX) {
+                new.limit(node.number, node.limit);
+            }
             std::mem::swap(self, new);
         }
         self.set_rate(edit.rate);
@@ -235,10 +273,19 @@ impl Edit {
         // each tree that has nodes knows all leaves
         let last = new.trees.iter().find_map(|tree| tree.leaves.last());
         let mut seats = vec![NOBODY; last.map_or(0, |(number, _)| *number as usize + 1)];
+        let mut nodes: Vec<Limited> = Vec::new();
         for (at, law) in LAWS.into_iter().enumerate() {
             let (tree, before) = (&new.trees[at], &old.trees[at]);
             let Some((allocator, places)) = made(law, tree) else { continue };
             enforcer.allocators[at] = Some(allocator);
+            let all = tree.numbers.iter().zip(&tree.nodes).zip(places.iter()).skip(1);
+            nodes.extend(all.map(|((&number, node), place)| Limited {
+                number,
+                law,
+                place,
+                peak: node.peak,
+                limit: Rate::MAX,
+            }));
             for &(number, node) in &tree.leaves {
                 seats[number as usize].places[at] = places.leaf(node).unwrap_or(NONE);
             }
@@ -257,6 +304,8 @@ impl Edit {
         if new.seats.iter().any(|(_, held)| held.among != Among::Frames) {
             enforcer.flows = Flows::new(u32::try_from(seats.len()).unwrap_or(u32::MAX));
         }
+        nodes.sort_by_key(|node| node.number);
+        enforcer.nodes = nodes.into();
         (enforcer.seats, enforcer.queues) = (seats.into(), queues.into());
         edit.new = Some(enforcer);
         edit

@@ -14,6 +14,7 @@ use weir_units::{ByWay, Bytes, Instant, Rate, Way};
 use crate::change::{Change, Layout};
 use crate::enforce::Enforcer;
 use crate::ledger::{Counters, Ledger};
+use crate::margin::Margin;
 use crate::planner::{CHUNKS, most};
 use crate::watch::{RoundTrips, Uploads, Watch};
 
@@ -32,11 +33,14 @@ pub struct Config {
     /// Whether TCP's numbers are watched: what comes again or late is counted, round trips are
     /// timed, and a margin can be found. 32 bytes a connection.
     pub watch: bool,
+    /// Whether classes and leaves obey [`Engine::limits`], and not the link alone: 64 bytes for
+    /// each of them.
+    pub limits: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { queue_frames: 4_096, flows: FLOWS, seed: 0, watch: false }
+        Config { queue_frames: 4_096, flows: FLOWS, seed: 0, watch: false, limits: false }
     }
 }
 
@@ -52,8 +56,11 @@ pub struct Engine {
     pub(crate) enforcers: ByWay<Enforcer>,
     pub(crate) ledger: Ledger,
     pub(crate) watch: Watch,
+    /// Who finds the rate of the link, where the policy leaves that to weir.
+    margins: ByWay<Option<Margin>>,
     pub(crate) scratch: Box<Scratch>,
     layout: Arc<Layout>,
+    takes_limits: bool,
     /// Frames that came before do not leave any more.
     pub(crate) stale_before: Instant,
 }
@@ -74,6 +81,25 @@ pub struct Demand {
     pub offered: ByWay<u64>,
     /// Bytes that wait now.
     pub waiting: ByWay<u64>,
+    /// Whether all leaves of the node are in it; if not, ask again.
+    pub is_whole: bool,
+    /// How far it is: among the ranges of leaves, and within one.
+    at: (u32, u32),
+}
+
+impl Demand {
+    /// Of this node, to be filled in by [`Engine::demands`].
+    #[must_use]
+    pub fn of(node: u32) -> Demand {
+        Demand { node, ..Demand::default() }
+    }
+
+    fn add(&mut self, counted: &ByWay<Counters>) {
+        for way in Way::ALL {
+            self.offered[way] += counted[way].received.bytes;
+            self.waiting[way] += counted[way].held.bytes;
+        }
+    }
 }
 
 /// A slice of the books.
@@ -89,6 +115,8 @@ pub struct Snapshot {
     pub round_trips: RoundTrips,
     /// What became of TCP data from the LAN side, if they are watched.
     pub uploads: Uploads,
+    /// What the link carries, where weir finds that.
+    pub found: ByWay<Option<Rate>>,
     /// Those who ask for a leaf, by the asked class.
     pub askers: Vec<(u32, Owner)>,
     /// MACs with many addresses that the policy does not name routers.
@@ -149,11 +177,13 @@ impl Engine {
             enforcers: Default::default(),
             ledger: Ledger::new(CHUNKS),
             watch: Watch::new(if config.watch { flows } else { 0 }),
+            margins: std::mem::take(&mut first.margins),
             scratch: Box::new(Scratch {
                 headers: [Headers::EMPTY; BURST_FRAMES],
                 labels: [nothing; BURST_FRAMES],
             }),
             layout: first.layout.clone(),
+            takes_limits: config.limits,
             stale_before: Instant::ZERO,
         };
         engine.ledger.grow(&mut first.chunks);
@@ -164,6 +194,9 @@ impl Engine {
             tree.apply(now, edit, |leaf| leaf, |_, _, _| {});
             while !tree.goes_on(now, edit) {}
             engine.enforcers[way].apply(&mut first.enforced[way]);
+            if let Some(rate) = engine.margins[way].as_ref().map(Margin::rate) {
+                engine.set_rate(now, way, rate);
+            }
         }
         engine
     }
@@ -202,6 +235,13 @@ impl Engine {
             self.policer.apply(now, &mut change.treatments);
             self.edit_enforcers(change);
             self.edit_trees(now, change);
+            for way in Way::ALL {
+                let (before, fresh) = (self.margins[way].take(), change.margins[way].take());
+                self.margins[way] = Margin::after(before, fresh);
+                if let Some(rate) = self.margins[way].as_ref().map(Margin::rate) {
+                    self.set_rate(now, way, rate);
+                }
+            }
             for &(from, to) in &change.parted {
                 // it may be the queue of its children now
                 let ledger = &mut self.ledger;
@@ -310,6 +350,7 @@ impl Engine {
         into.gone = *self.ledger.gone();
         into.round_trips = self.watch.round_trips();
         into.uploads = self.watch.uploads();
+        into.found = ByWay::WAYS.map(|way| self.margins[way].as_ref().map(Margin::rate));
         into.askers.clear();
         into.askers.extend(self.classifier.askers().take(ASKERS));
         into.crowds.clear();
@@ -326,29 +367,86 @@ impl Engine {
         (end < self.ledger.leaves()).then_some(end)
     }
 
-    /// Fills in what the named nodes would like to send. Today the link ([`LINK`]) and leaves
-    /// answer; classes between them will when the tree keeps their sums.
-    pub fn demands(&self, wanted: &mut [Demand]) {
-        for demand in wanted {
-            let slot = match demand.node {
-                LINK => Some(self.ledger.total()),
-                leaf => self.ledger.leaf(leaf),
+    /// Fills in what the named nodes would like to send, of up to 4 096 leaves a call. A class is
+    /// the sum of its leaves; what waits in the queue of a branch without queues of its own waits
+    /// in the leaf that it is of. Returns whether all are whole; if not, call again with the same.
+    pub fn demands(&self, wanted: &mut [Demand]) -> bool {
+        let mut budget = SLICE;
+        for demand in wanted.iter_mut().filter(|demand| !demand.is_whole) {
+            let one = demand.node..demand.node + 1;
+            let ranges = match self.layout.below.part(demand.node) {
+                _ if demand.node == LINK => {
+                    demand.add(self.ledger.total());
+                    demand.is_whole = true;
+                    continue;
+                }
+                Some(ranges) => ranges,
+                None => std::slice::from_ref(&one),
             };
-            demand.offered = slot.map_or_else(ByWay::default, |s| s.map(|c| c.received.bytes));
-            demand.waiting = slot.map_or_else(ByWay::default, |s| s.map(|c| c.held.bytes));
+            while let Some(range) = ranges.get(demand.at.0 as usize) {
+                let from = range.start + demand.at.1;
+                let to = range.end.min(from.saturating_add(budget));
+                for leaf in from..to {
+                    if let Some(counted) = self.ledger.leaf(leaf) {
+                        demand.add(counted);
+                    }
+                }
+                budget -= to - from;
+                if to < range.end {
+                    demand.at.1 += to - from;
+                    return false;
+                }
+                demand.at = (demand.at.0 + 1, 0);
+            }
+            demand.is_whole = true;
+        }
+        true
+    }
+
+    /// Gives nodes other rates from `now` on, by the way of their frames. The link ([`LINK`])
+    /// carries as much until the policy changes or weir finds another rate. Where the engine takes
+    /// limits ([`Config::limits`]), classes and leaves have at most as much, and at most what the
+    /// policy says, until they get another limit; [`Rate::MAX`] lifts it. What one may not use
+    /// others have, as under a ceiling. Returns how many obeyed: HSDBA limits the link alone.
+    ///
+    /// Cost: O(log n) for each.
+    pub fn limits(&mut self, now: Instant, limits: &[(u32, Way, Rate)]) -> usize {
+        let mut obeyed = 0;
+        for &(node, way, rate) in limits {
+            if node == LINK {
+                self.set_rate(now, way, rate);
+                obeyed += 1;
+                continue;
+            }
+            let (tree, enforcer) = (&mut self.trees[way], &mut self.enforcers[way]);
+            // the queue of all that the link holds has the number of one leaf of these
+            let is_queue = !enforcer.is_queue_of_link(node) && tree.limit(now, node, rate);
+            let is_enforced = self.takes_limits && enforcer.limit(node, rate);
+            obeyed += usize::from(is_queue || is_enforced);
+        }
+        obeyed
+    }
+
+    fn set_rate(&mut self, now: Instant, way: Way, rate: Rate) {
+        self.trees[way].set_rate(now, rate);
+        self.enforcers[way].set_rate(rate);
+    }
+
+    /// Lets the rate of the link follow what it carries, where the policy leaves that to weir. To
+    /// be called each [`Margin::CADENCE`]; more often is harmless.
+    pub fn follow(&mut self, now: Instant) {
+        for way in Way::ALL {
+            if let Some(margin) = &mut self.margins[way] {
+                let rate = margin.follow(now, &self.ledger.total()[way], &self.watch);
+                self.set_rate(now, way, rate);
+            }
         }
     }
 
-    /// Gives nodes other rates from `now` on, by the side that their frames leave through. Today
-    /// the link ([`LINK`]) obeys. Returns how many of them did.
-    pub fn limits(&mut self, now: Instant, limits: &[(u32, Side, Rate)]) -> usize {
-        let mut obeyed = 0;
-        for &(_, side, rate) in limits.iter().filter(|(node, ..)| *node == LINK) {
-            self.trees[side.way_out()].set_rate(now, rate);
-            self.enforcers[side.way_out()].set_rate(rate);
-            obeyed += 1;
-        }
-        obeyed
+    /// Who finds what the link carries on this way, where the policy leaves that to weir.
+    #[must_use]
+    pub fn margin(&self, way: Way) -> Option<&Margin> {
+        self.margins[way].as_ref()
     }
 
     /// Forgets flows and made leaves that have been silent for long; bounded work per call. To be
@@ -398,16 +496,21 @@ impl Engine {
         &self.conditioner
     }
 
-    /// What the link carries now towards the port of `side`.
+    /// What the link carries now on this way.
     #[must_use]
-    pub fn rate(&self, side: Side) -> Rate {
-        self.trees[side.way_out()].rate()
+    pub fn rate(&self, way: Way) -> Rate {
+        self.trees[way].rate()
     }
 
-    /// Frames and bytes that wait for the port of `side`.
+    /// What the link as a whole has counted on this way.
     #[must_use]
-    pub fn waiting(&self, side: Side) -> (usize, Bytes) {
-        let way = side.way_out();
+    pub fn total(&self, way: Way) -> &Counters {
+        &self.ledger.total()[way]
+    }
+
+    /// Frames and bytes that wait on this way.
+    #[must_use]
+    pub fn waiting(&self, way: Way) -> (usize, Bytes) {
         let held = self.ledger.total()[way].held;
         (self.trees[way].len(), Bytes::new(held.bytes))
     }

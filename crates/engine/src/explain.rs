@@ -10,9 +10,10 @@ use weir_classify::Owner;
 use weir_packet::{Fault, Headers, Reason, Side, show};
 use weir_policy::plan::{Kind, Node, NodeId};
 use weir_policy::{Place, Plan, say};
-use weir_units::Rate;
+use weir_units::{Rate, Way};
 
-use crate::{Engine, allocate, enforce, steady};
+use crate::lower::{self, Table};
+use crate::{Engine, enforce};
 use scaled::{Scaled, scaled};
 
 /// What would become of a packet.
@@ -20,8 +21,8 @@ use scaled::{Scaled, scaled};
 pub struct Trace {
     /// The packet in one line.
     pub packet: String,
-    /// The port it comes in on.
-    pub side: Side,
+    /// Which way it travels.
+    pub way: Way,
     /// What is wrong with it.
     pub fault: Option<Fault>,
     /// Why it goes no further, whatever its class would be.
@@ -56,31 +57,29 @@ impl Engine {
         };
         Trace {
             packet: show(bytes).to_string(),
-            side,
+            way: side.way(),
             fault: headers.fault,
             dropped: Reason::of(&headers),
             by,
             node,
             owner: explained.owner,
-            ahead: self.waiting(side.other()).0,
-            share: self.share(plan, side.other(), explained.leaf),
-            line: self.rate(side.other()),
+            ahead: self.waiting(side.way()).0,
+            share: self.share(plan, side.way(), explained.leaf),
+            line: self.rate(side.way()),
         }
     }
 
-    /// What a leaf of this number may send now through the port of `side` by its share; none where
-    /// it has queues.
+    /// What a leaf of this number may send now on this way by its share; none where it has queues.
     #[must_use]
-    pub fn may_send(&self, side: Side, leaf: u32) -> Option<Rate> {
-        Some(self.enforcers[side.way_out()].share(leaf)?.rate)
+    pub fn may_send(&self, way: Way, leaf: u32) -> Option<Rate> {
+        Some(self.enforcers[way].share(leaf)?.rate)
     }
 
-    /// What a leaf may send now through a port by its share, and the node that limits it.
-    fn share(&self, plan: &Plan, port: Side, leaf: Option<u32>) -> Option<(Rate, NodeId)> {
-        let way = port.way_out();
+    /// What a leaf may send now on this way by its share, and the node that limits it.
+    fn share(&self, plan: &Plan, way: Way, leaf: Option<u32>) -> Option<(Rate, NodeId)> {
         let leaf = leaf.or_else(|| self.layout().slot(plan.rest))?;
         let share = self.enforcers[way].share(leaf)?;
-        let spec = allocate::spec(plan, self.layout(), |both| both[way]);
+        let spec = lower::allocators(&Table::of(plan, self.layout()), way);
         let by = enforce::limiter(&spec, &share)?;
         Some((share.rate, self.layout().node_of(by)?))
     }
@@ -90,11 +89,11 @@ impl Trace {
     /// The packet's way, a line per stage; `position` tells `file:line:column` of a place.
     #[must_use]
     pub fn words(&self, plan: &Plan, position: impl Fn(Place) -> String) -> Vec<String> {
-        let (from, to, way) = match self.side {
-            Side::Lan => (&plan.lan, &plan.wan, "up"),
-            Side::Wan => (&plan.wan, &plan.lan, "down"),
+        let (from, to) = match self.way {
+            Way::Up => (&plan.lan, &plan.wan),
+            Way::Down => (&plan.wan, &plan.lan),
         };
-        let mut lines = vec![format!("port      in on {from}, out on {to}: {way}")];
+        let mut lines = vec![format!("port      in on {from}, out on {to}: {}", self.way.name())];
         lines.push(format!("packet    {}", self.packet));
         if let Some(reason) = self.dropped {
             lines.push(format!("dropped   {}", reason.meaning()));
@@ -109,12 +108,12 @@ impl Trace {
         let (treated, waits): (Vec<_>, Vec<_>) =
             words.into_iter().partition(|(word, _)| is_condition(word));
         lines.extend(treated.iter().map(|(word, value)| format!("condition {word} {value}")));
-        let steadied = steady::in_words(plan, self.node, self.side);
+        let steadied = lower::in_words(plan, self.node, self.way);
         lines.extend(steadied.map(|words| format!("condition {words}")));
         lines.extend(self.allocated(plan));
         lines.push(format!("shape     {}", self.waits(plan, &waits)));
         for node in plan.way_up(self.node).skip(usize::from(self.owner.is_none())) {
-            lines.push(format!("          {}", limit(plan, node, self.side)));
+            lines.push(format!("          {}", limit(plan, node, self.way)));
         }
         lines.extend(self.scaled(plan));
         lines
@@ -150,10 +149,7 @@ impl Trace {
 
     /// The guarantees on the way that are not whole when all beside them are asked for too.
     fn scaled(&self, plan: &Plan) -> Vec<String> {
-        let found = match self.side {
-            Side::Lan => scaled(plan, self.node, self.line, |shares| shares.up),
-            Side::Wan => scaled(plan, self.node, self.line, |shares| shares.down),
-        };
+        let found = scaled(plan, self.node, self.line, self.way);
         let is_guaranteed = |(_, scaled): &&(_, Scaled)| scaled.rate > Rate::ZERO;
         let words = |(node, Scaled { rate, factor }): &(NodeId, Scaled)| {
             let path = &plan.node(*node).path;
@@ -169,13 +165,10 @@ impl Trace {
         let node = plan.node(self.node);
         let mut text = match &node.kind {
             Kind::Each(each) => {
-                let shares = shares(match self.side {
-                    Side::Lan => &each.shares.up,
-                    Side::Wan => &each.shares.down,
-                });
+                let shares = shares(&each.shares[self.way]);
                 format!("a leaf of its own: {shares}")
             }
-            Kind::Leaf | Kind::Interior => limit(plan, node, self.side),
+            Kind::Leaf | Kind::Interior => limit(plan, node, self.way),
         };
         for (word, value) in words {
             let _ = write!(text, ", {word} {value}");
@@ -187,11 +180,8 @@ impl Trace {
     }
 }
 
-fn limit(plan: &Plan, node: &Node, side: Side) -> String {
-    let said = match side {
-        Side::Lan => &node.shares.up,
-        Side::Wan => &node.shares.down,
-    };
+fn limit(plan: &Plan, node: &Node, way: Way) -> String {
+    let said = &node.shares[way];
     if node.depth == 0 {
         return format!("/ is link {}: {}", plan.name, said.rate);
     }

@@ -63,28 +63,29 @@ impl Delay {
 /// What happened to the frames of one leaf that travel in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Came in.
+    /// Received.
     pub received: Count,
-    /// Left.
+    /// Sent.
     pub sent: Count,
-    /// Wait now.
+    /// In the queue now.
     pub held: Count,
-    /// The most bytes that ever waited.
+    /// The largest backlog so far, in bytes.
     pub held_max: u64,
-    /// Came over from a leaf that was taken away.
+    /// Moved here from a leaf that was removed.
     pub moved_in: Count,
-    /// Went to another leaf when this one was taken away.
+    /// Moved to another leaf when this one was removed.
     pub moved_out: Count,
-    /// How long those waited that left.
+    /// The sojourn times of the frames that were sent.
     pub delay: Delay,
-    /// Told that there is too much: by queue management as they left, by enforcement as they were
-    /// taken in.
+    /// Marked with ECN: by queue management as they were sent, by enforcement as they were
+    /// received.
     pub marked: Count,
-    /// Went no further, by reason.
+    /// Dropped, by reason.
     pub dropped: [Count; Reason::COUNT],
-    /// Of those that came in, TCP data that had come before: sent again.
+    /// Of those received, TCP data that had been received before: retransmitted here.
     pub repeated: Count,
-    /// Of those that came in, TCP data that others had overtaken: lost before, or out of order.
+    /// Of those received, TCP data that fill a gap: retransmitted after a loss on the way to weir,
+    /// or reordered.
     pub late: Count,
 }
 
@@ -180,8 +181,8 @@ impl Ledger {
         }
     }
 
-    /// A frame that came in has TCP data that are not new: late, or repeated.
-    pub(crate) fn came_again(&mut self, way: Way, leaf: u32, bytes: usize, is_late: bool) {
+    /// A frame was received whose TCP data are not new: they fill a gap, or repeat.
+    pub(crate) fn retransmitted(&mut self, way: Way, leaf: u32, bytes: usize, is_late: bool) {
         let write = |counters: &mut Counters| {
             let of = if is_late { &mut counters.late } else { &mut counters.repeated };
             of.add(bytes);
@@ -221,15 +222,15 @@ impl Ledger {
         }
     }
 
-    /// A frame that waited before its queue is about to join it.
-    pub(crate) fn taken_up(&mut self, way: Way, leaf: u32, bytes: usize) {
+    /// A frame that was held before its queue is about to be enqueued.
+    pub(crate) fn requeued(&mut self, way: Way, leaf: u32, bytes: usize) {
         self.total[way].held.take(bytes);
         if let Some(slot) = self.slot(way, leaf) {
             slot.held.take(bytes);
         }
     }
 
-    /// A frame that leaves, or was taken in, carries the mark that congestion was experienced.
+    /// A frame was marked with ECN.
     pub(crate) fn marked(&mut self, way: Way, leaf: u32, bytes: usize) {
         self.total[way].marked.add(bytes);
         if let Some(slot) = self.slot(way, leaf) {
@@ -237,7 +238,7 @@ impl Ledger {
         }
     }
 
-    /// One that was marked as it came was not taken in.
+    /// A frame that was marked when it was received was dropped after all.
     pub(crate) fn mark_lost(&mut self, way: Way, leaf: u32, bytes: usize) {
         self.total[way].marked.take(bytes);
         if let Some(slot) = self.slot(way, leaf) {
@@ -245,8 +246,8 @@ impl Ledger {
         }
     }
 
-    /// A frame that waited goes no further.
-    pub(crate) fn let_down(&mut self, way: Way, leaf: u32, bytes: usize, reason: Reason) {
+    /// A frame in the queue is dropped.
+    pub(crate) fn dropped_from_queue(&mut self, way: Way, leaf: u32, bytes: usize, reason: Reason) {
         let write = |counters: &mut Counters| {
             counters.held.take(bytes);
             counters.dropped[reason.index()].add(bytes);
@@ -257,7 +258,7 @@ impl Ledger {
         }
     }
 
-    /// A frame that waits now belongs to another leaf.
+    /// A frame in the queue moves to another leaf.
     pub(crate) fn moved(&mut self, way: Way, from: u32, to: u32, bytes: usize) {
         if let Some(slot) = self.slot(way, from) {
             slot.held.take(bytes);
@@ -269,7 +270,8 @@ impl Ledger {
         }
     }
 
-    /// Closes the books of a leaf that is gone, so that its place can be another's.
+    /// Adds the counters of a removed leaf to those of all removed leaves, so that its number can
+    /// be used again.
     pub(crate) fn close(&mut self, leaf: u32) {
         for way in Way::ALL {
             if let Some(slot) = self.slot(way, leaf) {
@@ -279,7 +281,7 @@ impl Ledger {
         }
     }
 
-    /// Adds the books of a leaf to those of another and starts them anew.
+    /// Adds the counters of a leaf to those of another, and starts at zero.
     pub(crate) fn fold(&mut self, leaf: u32, into: u32) {
         for way in Way::ALL {
             let last = self.slot(way, leaf).map(std::mem::take).unwrap_or_default();

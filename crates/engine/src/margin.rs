@@ -13,29 +13,23 @@
 //! nothing they are somebody else's. So are ways that stay long although the link has gone well
 //! below what came.
 //!
-//! Whoever runs a link makes a [`Margin`] of its plan for each side, once, watches TCP's numbers
-//! ([`Config::watch`](crate::Config::watch)), and then, each [`Margin::CADENCE`]:
-//!
-//! ```ignore
-//! let end = engine.snapshot(u32::MAX, &mut books); // the totals alone
-//! engine.limits(now, &[margin.follow(now, &books)]);
-//! ```
-//!
-//! A limit holds until a policy is applied, so it is given each time. Of several engines on one
-//! link, add up [`Look`]s and share the answer of [`Margin::step`]. After a change of policy
-//! [`Margin::after`] keeps what was found. Not seen: a line with less than a twentieth of what was
-//! told, and one that carries no TCP with timestamps (upstream: no uploads over TCP).
+//! An engine whose policy says `margin = "auto"` has a [`Margin`] for each such way, watches TCP's
+//! numbers ([`Config::watch`](crate::Config::watch)), and asks it each [`Margin::CADENCE`]
+//! ([`Engine::follow`](crate::Engine::follow)). What was found stays when the policy changes. Of
+//! several engines on one link, add up [`Look`]s and share the answer of [`Margin::step`]. Not
+//! seen: a line with less than a twentieth of what was told, and one that carries no TCP with
+//! timestamps (upstream: no uploads over TCP).
 
 mod slope;
 mod window;
 
-use weir_packet::Side;
 use weir_policy::Plan;
 use weir_shape::Link;
-use weir_units::{Instant, Rate, Span};
+use weir_units::{Instant, Rate, Span, Way};
 
-use crate::compile;
-use crate::engine::{LINK, Snapshot};
+use crate::ledger::Counters;
+use crate::lower;
+use crate::watch::Watch;
 use slope::Slope;
 pub use window::Look;
 use window::{BINDS, Mix, Queue, Window, rate_of};
@@ -44,7 +38,7 @@ use window::{BINDS, Mix, Queue, Window, rate_of};
 #[derive(Clone, Debug)]
 pub struct Margin {
     /// The side that the rate leads to.
-    towards: Side,
+    way: Way,
     mix: Mix,
     slope: Slope,
     /// What the operator says that the line carries: the rate is never higher.
@@ -178,19 +172,19 @@ impl Margin {
 
     /// For a link whose plan says `margin = "auto"` of the way to this side.
     #[must_use]
-    pub fn of(plan: &Plan, towards: Side) -> Option<Margin> {
+    pub fn of(plan: &Plan, way: Way) -> Option<Margin> {
         let shares = plan.nodes.first()?.shares;
-        let (told, finds) = match towards {
-            Side::Lan => (shares.down.rate, plan.finds.down),
-            Side::Wan => (shares.up.rate, plan.finds.up),
+        let (told, finds) = match way {
+            Way::Down => (shares.down.rate, plan.finds.down),
+            Way::Up => (shares.up.rate, plan.finds.up),
         };
         finds.then(|| Margin {
-            towards,
+            way,
             mix: Mix::default(),
             slope: Slope::new(),
             all: 0,
             told,
-            link: compile::link(plan),
+            link: lower::link(plan),
             rate: told.part(BELOW),
             line: None,
             witnesses: 0,
@@ -207,31 +201,31 @@ impl Margin {
         })
     }
 
-    /// For a link whose policy has changed: what was found stays, as far as it is possible.
+    /// For a link whose policy has changed: what was found stays where the new policy says the same
+    /// of the link.
     #[must_use]
-    pub fn after(before: Option<Margin>, plan: &Plan, towards: Side) -> Option<Margin> {
-        let fresh = Margin::of(plan, towards)?;
-        Some(match before {
-            Some(old) if old.told == fresh.told && old.link == fresh.link => old,
-            _ => fresh,
-        })
+    pub fn after(before: Option<Margin>, fresh: Option<Margin>) -> Option<Margin> {
+        let fresh = fresh?;
+        let same = before.filter(|old| (old.told, old.link) == (fresh.told, fresh.link));
+        Some(same.unwrap_or(fresh))
     }
 
-    /// What to tell [`Engine::limits`](crate::Engine::limits) now, from the books of the link.
-    pub fn follow(&mut self, now: Instant, books: &Snapshot) -> (u32, Side, Rate) {
-        let total = &books.total[self.towards.way_out()];
-        let (arrived, round_trip) = match self.towards {
-            Side::Lan => (total.received, books.round_trips.wan),
-            Side::Wan => (total.sent, books.round_trips.data),
+    /// The rate to use from now on, from what the link has counted on its way and from TCP's
+    /// numbers.
+    pub(crate) fn follow(&mut self, now: Instant, counted: &Counters, watch: &Watch) -> Rate {
+        let trips = watch.round_trips();
+        let (arrived, round_trip) = match self.way {
+            Way::Down => (counted.received, trips.wan),
+            Way::Up => (counted.sent, trips.data),
         };
         let look = Look {
             arrived,
-            left: total.sent.frames,
-            waited: Span::from_ns(total.delay.sum_ns),
+            left: counted.sent.frames,
+            waited: Span::from_ns(counted.delay.sum_ns),
             round_trip,
-            uploads: books.uploads,
+            uploads: watch.uploads(),
         };
-        (LINK, self.towards, self.step(now, &look))
+        self.step(now, &look)
     }
 
     /// The rate to use from now on. To be asked each [`Margin::CADENCE`]; more often is harmless.
@@ -324,9 +318,9 @@ impl Margin {
             State::Rising(_, before) => before,
             _ => Rate::ZERO,
         };
-        let came = match self.towards {
-            Side::Lan => window.came,
-            Side::Wan => {
+        let came = match self.way {
+            Way::Down => window.came,
+            Way::Up => {
                 if window.came < self.rate.part(FELL) {
                     self.slope.ends();
                 }
@@ -367,7 +361,7 @@ impl Margin {
         match window.queue {
             Queue::Short => {
                 self.belief = BELIEF[0];
-                if let (Side::Wan, Some(line)) = (self.towards, self.line) {
+                if let (Way::Up, Some(line)) = (self.way, self.line) {
                     self.line = Some(self.by_slope(line, FAR).unwrap_or(line));
                 }
                 self.settle();
@@ -389,16 +383,16 @@ impl Margin {
             }
             Queue::Sinking => {
                 drain.since = now;
-                if let (Side::Wan, true, Some(line)) = (self.towards, window.sinks, self.line) {
+                if let (Way::Up, true, Some(line)) = (self.way, window.sinks, self.line) {
                     self.line = Some(drain.said(window, Some(line)).max(line).min(drain.from));
                 }
                 self.state = State::Draining(drain);
             }
             Queue::Long => {
                 // it stood all the while: what came is what the line carries
-                let line = match self.towards {
-                    Side::Lan => drain.heard(now, window, self.rate),
-                    Side::Wan => {
+                let line = match self.way {
+                    Way::Down => drain.heard(now, window, self.rate),
+                    Way::Up => {
                         let said = drain.said(window, self.line);
                         self.by_slope(said, FAR).unwrap_or(said).min(drain.from)
                     }
@@ -437,7 +431,7 @@ impl Margin {
     /// comes.
     fn is_crowded(&self, window: &Window) -> bool {
         let full = self.line.map_or(Rate::MAX, |line| line.part(LESS));
-        self.towards == Side::Lan
+        self.way == Way::Down
             && window.came >= full
             && window.came > self.rate.plus(self.rate.part(NEAR))
     }

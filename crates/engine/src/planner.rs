@@ -8,20 +8,17 @@ use std::sync::Arc;
 
 use weir_classify::Index;
 use weir_condition::police;
+use weir_policy::Plan;
 use weir_policy::plan::{Kind, NodeId};
-use weir_policy::{By, Plan};
-use weir_shape::tree::{self, Edit};
-use weir_units::ByWay;
-use weir_units::limits;
+use weir_shape::tree::Edit;
+use weir_units::{By, ByWay, limits};
 
-use crate::allocate;
-use crate::change::{Change, Layout};
-use crate::compile;
+use crate::change::{Below, Change, Layout};
 use crate::enforce;
 use crate::engine::Config;
 use crate::ledger::{CHUNK, chunk};
-use crate::steady;
-use crate::treatments;
+use crate::lower::{self, Lowered, Table};
+use crate::margin::Margin;
 
 /// Who has which number, now.
 #[derive(Debug, Default)]
@@ -32,24 +29,11 @@ pub struct Planner {
     leaving: Vec<Range<u32>>,
     next: u32,
     chunks: usize,
-    told: Told,
-    /// How many connections the engine remembers.
+    /// What the stages have been told.
+    told: Lowered,
+    /// How many connections the engine remembers, and whether its nodes take limits.
     flows: usize,
-}
-
-/// What the stages have been told.
-#[derive(Debug, Default)]
-struct Told {
-    /// What frames are classified by.
-    rules: weir_classify::Spec,
-    /// The trees.
-    trees: ByWay<tree::Spec>,
-    /// What is done to TCP.
-    steadied: weir_condition::Spec,
-    /// Who is enforced without queues.
-    enforced: ByWay<allocate::Spec>,
-    /// What is policed and marked.
-    treated: police::Spec,
+    takes_limits: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -57,6 +41,18 @@ struct Held {
     slot: u32,
     is_leaf: bool,
     each: Option<(By, Range<u32>)>,
+}
+
+/// A plan with its numbers.
+struct Numbered {
+    /// What is free then.
+    numbers: Numbers,
+    held: BTreeMap<Box<str>, Held>,
+    layout: Layout,
+    /// Numbers that nobody has any more.
+    gone: Vec<Range<u32>>,
+    /// Leaves that have children now, and the leaf that takes over.
+    parted: Vec<(u32, u32)>,
 }
 
 /// The policy needs more numbers than an engine has.
@@ -98,7 +94,7 @@ impl Planner {
     /// A planner for an engine of this config that has no policy yet.
     #[must_use]
     pub fn of(config: &Config) -> Planner {
-        Planner { flows: config.flows.max(8), ..Planner::default() }
+        Planner { flows: config.flows.max(8), takes_limits: config.limits, ..Planner::default() }
     }
 
     /// Makes `plan` ready. Changes are applied in the order in which they were prepared, each until
@@ -107,6 +103,42 @@ impl Planner {
     /// # Errors
     /// [`NoRoom`]; nothing has changed then.
     pub fn prepare(&mut self, plan: &Plan) -> Result<Change, NoRoom> {
+        let Numbered { numbers, held, layout, gone, parted } = self.number(plan)?;
+        let needed = (numbers.next as usize).div_ceil(CHUNK);
+        let table = Table::of(plan, &layout).taking_limits(self.takes_limits);
+        let (before, told) = (&self.told, Lowered::after(&self.told, &table));
+        let change = Change {
+            index: Some(Index::compile(&told.rules)),
+            has_new_rules: before.rules != told.rules,
+            old: None,
+            trees: ByWay::WAYS.map(|way| Edit::between(&before.trees[way], &told.trees[way])),
+            enforced: ByWay::WAYS
+                .map(|way| enforce::Edit::between(&before.enforced[way], &told.enforced[way])),
+            condition: weir_condition::Edit::between(&before.steadied, &told.steadied, self.flows),
+            treatments: police::Edit::between(&before.policed, &told.policed),
+            chunks: (self.chunks..needed).map(|_| chunk()).collect(),
+            margins: ByWay::WAYS.map(|way| Margin::of(plan, way)),
+            gone: gone.clone(),
+            closed: (0, 0),
+            rest: layout.slots[plan.rest as usize],
+            parted,
+            layout: Arc::new(layout),
+        };
+        *self = Planner {
+            held,
+            free: numbers.free,
+            leaving: gone,
+            next: numbers.next,
+            chunks: needed.max(self.chunks),
+            told,
+            flows: self.flows,
+            takes_limits: self.takes_limits,
+        };
+        Ok(change)
+    }
+
+    /// Gives each node of a plan its number.
+    fn number(&self, plan: &Plan) -> Result<Numbered, NoRoom> {
         let mut numbers = Numbers { free: self.free.clone(), next: self.next };
         numbers.free.extend(self.leaving.iter().cloned());
         numbers.merge();
@@ -142,39 +174,11 @@ impl Planner {
             kept.insert(slot);
             held.insert(node.path.clone(), Held { slot, is_leaf, each });
         }
-        let gone = self.gone(&kept);
-        let (spec, rules) = compile::spec(plan, &layout);
-        layout.rules = rules;
+        layout.rules = lower::numbers(plan);
+        layout.below = Below::of(plan, &layout);
         layout.asked = plan.asked.iter().map(|a| layout.slots[a.node as usize]).collect();
         let parted = heirs(plan, &layout, &parted);
-        let needed = (numbers.next as usize).div_ceil(CHUNK);
-        let (before, told) = (&self.told, self.told.then(plan, &layout, spec));
-        let change = Change {
-            index: Some(Index::compile(&told.rules)),
-            has_new_rules: before.rules != told.rules,
-            old: None,
-            trees: ByWay::WAYS.map(|way| Edit::between(&before.trees[way], &told.trees[way])),
-            enforced: ByWay::WAYS
-                .map(|way| enforce::Edit::between(&before.enforced[way], &told.enforced[way])),
-            condition: weir_condition::Edit::between(&before.steadied, &told.steadied, self.flows),
-            treatments: police::Edit::between(&before.treated, &told.treated),
-            chunks: (self.chunks..needed).map(|_| chunk()).collect(),
-            gone: gone.clone(),
-            closed: (0, 0),
-            rest: layout.slots[plan.rest as usize],
-            parted,
-            layout: Arc::new(layout),
-        };
-        *self = Planner {
-            held,
-            free: numbers.free,
-            leaving: gone,
-            next: numbers.next,
-            chunks: needed.max(self.chunks),
-            told,
-            flows: self.flows,
-        };
-        Ok(change)
+        Ok(Numbered { numbers, held, layout, gone: self.gone(&kept), parted })
     }
 
     /// What the class had before: by its path, by the path it says it had, or by that of a class
@@ -208,19 +212,6 @@ impl Planner {
             gone.extend(ranges.filter(|r| !kept.contains(&r.start)));
         }
         merge(gone)
-    }
-}
-
-impl Told {
-    /// What they are told next.
-    fn then(&self, plan: &Plan, layout: &Layout, rules: weir_classify::Spec) -> Told {
-        Told {
-            rules,
-            trees: compile::trees(plan, layout, &self.trees),
-            enforced: ByWay::WAYS.map(|way| allocate::spec(plan, layout, |both| both[way])),
-            steadied: steady::spec(plan, layout),
-            treated: treatments::spec(plan, layout, &self.treated),
-        }
     }
 }
 

@@ -8,7 +8,7 @@
 //!
 //! One stage is yet to come: bond, before the port.
 
-use weir_condition::Fate;
+use weir_condition::Pacing;
 use weir_packet::{Burst, Frame, Headers, Label, Reason, Side, Verdict, edit};
 use weir_shape::tree::Waiting;
 use weir_units::limits::BURST_FRAMES;
@@ -35,18 +35,18 @@ impl Engine {
         let again = if self.watch.is_idle() {
             Again::default()
         } else {
-            self.watch.burst(now, side, &self.pool, burst.frames(), headers, labels)
+            self.watch.burst(now, side.way(), &self.pool, burst.frames(), headers, labels)
         };
 
         let way = side.way();
         let tree = &mut self.trees[way];
         labels.iter().for_each(|label| tree.expect(label));
         if !self.conditioner.is_idle() {
-            self.conditioner.expect(side, labels);
+            self.conditioner.expect(way, labels);
         }
         let is_policed = !self.policer.is_idle();
         if is_policed {
-            self.policer.expect(side, labels);
+            self.policer.expect(way, labels);
         }
         for (at, frame) in burst.drain().enumerate() {
             let mut label = self.scratch.labels[at];
@@ -54,7 +54,7 @@ impl Engine {
             self.ledger.received(way, label.leaf, frame.len());
             if (again.repeated | again.late) >> at & 1 != 0 {
                 let is_late = again.late >> at & 1 != 0;
-                self.ledger.came_again(way, label.leaf, frame.len(), is_late);
+                self.ledger.retransmitted(way, label.leaf, frame.len(), is_late);
             }
             let mut refused = Reason::of(&self.scratch.headers[at]);
             if label.kind.is_stray() {
@@ -109,7 +109,7 @@ impl Engine {
                 self.ledger.judged(label.way, label.leaf, bytes, Verdict::Hold);
                 if let Some((victim, reason)) = victim {
                     let Waiting { frame, label, .. } = victim;
-                    self.ledger.let_down(label.way, label.leaf, frame.len(), reason);
+                    self.ledger.dropped_from_queue(label.way, label.leaf, frame.len(), reason);
                     self.pool.give(frame);
                 }
             }
@@ -158,8 +158,8 @@ impl Engine {
         let bytes = self.pool.bytes_mut(&frame);
         let fate = self.conditioner.frame(now, bytes, headers, &label, waiting);
         let frame = match fate {
-            Fate::Pass => Some(frame),
-            Fate::Hold(due) => {
+            Pacing::Pass => Some(frame),
+            Pacing::Hold(due) => {
                 let bytes = frame.len();
                 match self.conditioner.hold(frame, label, due) {
                     Ok(()) => {
@@ -178,24 +178,24 @@ impl Engine {
         }
         // they wait in another leaf, where rules of before had sent them
         self.ledger.judged(label.way, label.leaf, frame.len(), Verdict::Hold);
-        self.take_up(now, frame, label);
+        self.requeue(now, frame, label);
     }
 
     /// Segments whose moment comes by `due` join their queues.
     pub(crate) fn let_go(&mut self, due: Instant, now: Instant) {
         while let Some((frame, label)) = self.conditioner.take(due) {
-            self.take_up(now, frame, label);
+            self.requeue(now, frame, label);
         }
     }
 
     /// One that was held until now is held again in its queue.
-    fn take_up(&mut self, now: Instant, frame: Frame, mut label: Label) {
+    fn requeue(&mut self, now: Instant, frame: Frame, mut label: Label) {
         let leaf = self.leaf_of(now, &label);
         if leaf != label.leaf {
             self.ledger.moved(label.way, label.leaf, leaf, frame.len());
             label.leaf = leaf;
         }
-        self.ledger.taken_up(label.way, leaf, frame.len());
+        self.ledger.requeued(label.way, leaf, frame.len());
         self.queue(now, frame, label);
     }
 
@@ -209,11 +209,11 @@ impl Engine {
         }
         let Engine { pool, trees, ledger, watch, stale_before, .. } = self;
         let tree = &mut trees[side.way_out()];
-        let is_watched = watch.looks_at(side);
+        let is_watched = watch.looks_at(side.way_out());
         tree.pop_burst(now, out.room(), |waiting| {
             let (label, bytes) = (waiting.label, waiting.frame.len());
             if waiting.since < *stale_before {
-                ledger.let_down(label.way, label.leaf, bytes, Reason::Stale);
+                ledger.dropped_from_queue(label.way, label.leaf, bytes, Reason::Stale);
                 return pool.give(waiting.frame);
             }
             ledger.sent(label.way, label.leaf, bytes, now.since(waiting.since));
@@ -230,7 +230,7 @@ impl Engine {
             }
         });
         while let Some(Waiting { frame, label, .. }) = tree.take_dropped() {
-            ledger.let_down(label.way, label.leaf, frame.len(), Reason::Managed);
+            ledger.dropped_from_queue(label.way, label.leaf, frame.len(), Reason::Managed);
             pool.give(frame);
         }
         self.drop_left_behind(side.way_out(), BURST_FRAMES);
@@ -242,7 +242,7 @@ impl Engine {
         for _ in 0..most {
             let Some(waiting) = self.trees[way].take_left_behind() else { return };
             let Waiting { frame, label, .. } = waiting;
-            self.ledger.let_down(label.way, label.leaf, frame.len(), Reason::Stale);
+            self.ledger.dropped_from_queue(label.way, label.leaf, frame.len(), Reason::Stale);
             self.pool.give(frame);
         }
     }

@@ -13,8 +13,8 @@
 mod trips;
 mod votes;
 
-use weir_packet::{Fragment, Frame, Headers, Label, Pool, Side, tcp};
-use weir_units::Instant;
+use weir_packet::{BySide, Fragment, Frame, Headers, Label, Pool, tcp};
+use weir_units::{ByWay, Instant, Way};
 
 pub use trips::{RoundTrip, RoundTrips};
 use trips::{SEGMENT, Said, Trips};
@@ -56,8 +56,8 @@ struct Seen {
     /// The shortest way to the WAN side and back, in microseconds, by what was timed: see
     /// [`trips::BY_CLOCK`]; 0: not known.
     shortest_us: [u32; 2],
-    /// By the side that the data come in from.
-    ways: [Way; 2],
+    /// By the way that the data travel.
+    streams: ByWay<Stream>,
     /// What the WAN side said of data from the LAN side.
     arrived: Arrived,
 }
@@ -66,7 +66,7 @@ const _: () = assert!(size_of::<Seen>() == 64);
 
 /// Data in one direction.
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct Stream {
     /// The number behind the highest byte that came.
     highest: u32,
     /// Where the hole begins, and its bytes: none, or [`UNSEEN`].
@@ -136,14 +136,14 @@ impl Watch {
     pub(crate) fn burst(
         &mut self,
         now: Instant,
-        side: Side,
+        way: Way,
         pool: &Pool,
         frames: &[Frame],
         headers: &[Headers],
         labels: &[Label],
     ) -> Again {
         let mut again = Again::default();
-        let mut may_begin = self.trips.may_begin(now, side);
+        let mut may_begin = self.trips.may_begin(now, way);
         let headers = &headers[..labels.len()];
         for (at, (label, frame)) in labels.iter().zip(frames).enumerate() {
             let headers = &headers[at];
@@ -162,7 +162,7 @@ impl Watch {
             let segment = Segment { bytes, data };
             let mut brought = Brought::Nothing;
             if segment.data != 0 || segment.has(tcp::SYN | tcp::RST) {
-                brought = seen.note(label.flow.generation, side, &segment);
+                brought = seen.note(label.flow.generation, way, &segment);
                 if brought == Brought::Repeated || brought == Brought::Late {
                     let of = if brought == Brought::Late {
                         &mut again.late
@@ -170,10 +170,10 @@ impl Watch {
                         &mut again.repeated
                     };
                     *of |= 1 << at;
-                    self.trips.came_again(side, label.flow, segment.end());
+                    self.trips.retransmitted(way, label.flow, segment.end());
                 }
             }
-            if side == Side::Wan && seen.may_hear(label, headers, &segment) {
+            if way == Way::Down && seen.may_hear(label, headers, &segment) {
                 let options = options(pool.bytes(frame), headers);
                 let Uploads { left, arrived } = seen.heard(&segment, options);
                 self.uploads.left += left;
@@ -184,17 +184,17 @@ impl Watch {
                 let said = said(whole, (label, headers), &segment, brought == Brought::New);
                 let shortest =
                     (seen.generation == label.flow.generation).then_some(&mut seen.shortest_us);
-                self.trips.frame(now, side, label.flow, &said, shortest);
-                may_begin = self.trips.may_begin(now, side);
+                self.trips.frame(now, way, label.flow, &said, shortest);
+                may_begin = self.trips.may_begin(now, way);
             }
         }
         again
     }
 
-    /// Whether [`Watch::left`] wants to see what leaves through the port of `side`.
+    /// Whether [`Watch::left`] wants to see frames that leave on this way.
     #[inline]
-    pub(crate) const fn looks_at(&self, side: Side) -> bool {
-        !self.is_idle() && (matches!(side, Side::Wan) || self.trips.waits_for(side))
+    pub(crate) const fn looks_at(&self, way: Way) -> bool {
+        !self.is_idle() && (matches!(way, Way::Up) || self.trips.waits_for(way))
     }
 
     /// A frame that came at `since` or later leaves.
@@ -203,9 +203,9 @@ impl Watch {
         if !label.kind.is_tcp() {
             return;
         }
-        let side = label.side().other();
+        let way = label.way;
         let at = usize::from(label.transport_at);
-        if side == Side::Wan
+        if way == Way::Up
             && let Some(seen) = self.seen.get_mut(label.flow.index as usize)
             && seen.generation == label.flow.generation
             && let Some(&[a, b, c, d, _, _, _, _, words, _, _, _]) =
@@ -218,11 +218,11 @@ impl Watch {
             let data = if data > FILLED { data } else { 0 };
             self.uploads.left += u64::from(seen.leaves(end, data));
         }
-        if self.trips.waits_for(side)
+        if self.trips.waits_for(way)
             && let Some([a, b, c, d]) = frame.get(at + 4..).and_then(<[u8]>::first_chunk)
         {
             let seq = u32::from_be_bytes([*a, *b, *c, *d]);
-            self.trips.left(now, side, label.flow, since, seq);
+            self.trips.left(now, way, label.flow, since, seq);
         }
     }
 
@@ -305,9 +305,12 @@ fn said(
         seq: segment.seq(),
         end: is_new.then(|| segment.end()),
         // with as many addresses as it likes, a host of the LAN side has one voice
-        hosts: match label.side() {
-            Side::Lan => [label.host, host(headers.target)],
-            Side::Wan => [label.host, host(headers.source)],
+        hosts: BySide {
+            lan: label.host,
+            wan: host(match label.way {
+                Way::Up => headers.target,
+                Way::Down => headers.source,
+            }),
         },
     }
 }
@@ -357,7 +360,12 @@ impl Seen {
             under_way: 0,
             lies: false,
         };
-        Seen { generation, shortest_us: [0; 2], ways: [Way::UNSEEN; 2], arrived }
+        Seen {
+            generation,
+            shortest_us: [0; 2],
+            streams: ByWay { down: Stream::UNSEEN, up: Stream::UNSEEN },
+            arrived,
+        }
     }
 
     /// Whether a segment from the WAN side may acknowledge data that it did not before.
@@ -415,26 +423,26 @@ impl Seen {
 
     /// A segment with data came, or one that begins or ends a connection.
     #[inline]
-    fn note(&mut self, generation: u32, side: Side, segment: &Segment<'_>) -> Brought {
-        let way = &mut self.ways[side as usize];
+    fn note(&mut self, generation: u32, way: Way, segment: &Segment<'_>) -> Brought {
+        let stream = &mut self.streams[way];
         // what nearly all do; where nothing was seen yet this changes nothing that is looked at
-        if way.highest == segment.seq()
+        if stream.highest == segment.seq()
             && self.generation == generation
             && !segment.has(tcp::SYN | tcp::RST)
         {
-            way.highest = segment.end();
+            stream.highest = segment.end();
             return Brought::New;
         }
-        self.look(generation, side, segment)
+        self.look(generation, way, segment)
     }
 
     #[inline(never)]
-    fn look(&mut self, generation: u32, side: Side, segment: &Segment<'_>) -> Brought {
+    fn look(&mut self, generation: u32, way: Way, segment: &Segment<'_>) -> Brought {
         if self.generation != generation {
             *self = Seen::new(generation);
         }
         if segment.has(tcp::RST) {
-            self.ways = [Way::UNSEEN; 2];
+            self.streams = ByWay::same(Stream::UNSEEN);
             return Brought::Nothing;
         }
         if segment.has(tcp::SYN) {
@@ -442,12 +450,12 @@ impl Seen {
                 // what was said of a connection before says nothing of this one
                 *self = Seen { shortest_us: self.shortest_us, ..Seen::new(generation) };
             }
-            let way = &mut self.ways[side as usize];
-            let is_new = way.gap == UNSEEN || way.highest != segment.end();
-            *way = Way::from(segment.end());
+            let stream = &mut self.streams[way];
+            let is_new = stream.gap == UNSEEN || stream.highest != segment.end();
+            *stream = Stream::from(segment.end());
             return if is_new { Brought::New } else { Brought::Nothing };
         }
-        self.ways[side as usize].data(segment.seq(), u32::from(segment.data))
+        self.streams[way].data(segment.seq(), u32::from(segment.data))
     }
 }
 
@@ -494,19 +502,19 @@ impl Arrived {
     }
 }
 
-impl Way {
-    const UNSEEN: Way = Way { highest: 0, hole: 0, gap: UNSEEN };
+impl Stream {
+    const UNSEEN: Stream = Stream { highest: 0, hole: 0, gap: UNSEEN };
 
     /// From here on.
-    const fn from(next: u32) -> Way {
-        Way { highest: next, hole: next, gap: 0 }
+    const fn from(next: u32) -> Stream {
+        Stream { highest: next, hole: next, gap: 0 }
     }
 
     fn data(&mut self, seq: u32, bytes: u32) -> Brought {
         let end = seq.wrapping_add(bytes);
         let ahead = end.wrapping_sub(self.highest).cast_signed();
         if self.gap == UNSEEN || ahead.unsigned_abs() > FAR {
-            *self = Way::from(end);
+            *self = Stream::from(end);
             return Brought::New;
         }
         if ahead > 0 {

@@ -5,7 +5,7 @@ use weir_engine::{Config, Engine, Planner, Report};
 use weir_packet::{Build, Burst, Headers, Pool, Reason, Side};
 use weir_policy::{Plan, Source, read};
 use weir_share::{LINK, Node, exact};
-use weir_units::{Instant, Rate, Span};
+use weir_units::{Instant, Rate, Span, Way};
 
 const LEN: u64 = 1_000;
 
@@ -127,7 +127,7 @@ impl World {
         for row in &report.rows {
             assert!(row.from(Side::Lan).balance(), "{}: {:?}", row.path, row.from(Side::Lan));
         }
-        let waiting = self.engine.waiting(Side::Wan);
+        let waiting = self.engine.waiting(Way::Up);
         assert_eq!(report.rows[0].from(Side::Lan).held.frames, waiting.0 as u64);
     }
 
@@ -358,7 +358,7 @@ fn the_rate_of_the_link_may_change_at_any_time() {
     );
     let mut world = World::new(&text, &[(11, 80), (12, 80)]);
     world.run(Span::from_ms(100), 0);
-    assert_eq!(world.engine.limits(world.now, &[(0, Side::Wan, mbit(20))]), 1);
+    assert_eq!(world.engine.limits(world.now, &[(0, Way::Up, mbit(20))]), 1);
     let rates = world.rates(&[11, 12], Span::from_secs(1));
     close(&rates, &[5.0, 15.0], 0.01);
     let bytes = World::frame(11, 0);
@@ -379,7 +379,7 @@ fn a_guarantee_that_is_scaled_is_explained() {
         trace.words(&world.plan, |_| String::new()).pop().expect("lines")
     };
     assert!(said(&world).contains("/ is link"), "{}", said(&world));
-    world.engine.limits(world.now, &[(0, Side::Wan, mbit(60))]);
+    world.engine.limits(world.now, &[(0, Way::Up, mbit(60))]);
     let want = "/a: 37.125mbit of its guarantee while all beside it have traffic, scaled by 0.742";
     assert_eq!(said(&world).trim(), want);
     // one without a guarantee has none to lose
@@ -447,7 +447,7 @@ fn allocators_know_the_rate_of_the_link_and_of_the_policy() {
     let mut world = World::new(&text, &[(11, 5)]);
     world.run(Span::from_ms(100), 0);
     assert!(allocated(&world, 11).contains(" 100mbit now"));
-    world.engine.limits(world.now, &[(0, Side::Wan, mbit(20))]);
+    world.engine.limits(world.now, &[(0, Way::Up, mbit(20))]);
     assert!(allocated(&world, 11).contains(" 20mbit now"));
     world.change(&text);
     assert!(allocated(&world, 11).contains(" 100mbit now"));

@@ -133,7 +133,7 @@ struct World {
 
 impl World {
     fn new(choice: &[u8]) -> World {
-        let config = Config { queue_frames: 120, flows: 256, seed: 7, watch: true };
+        let config = Config { queue_frames: 120, flows: 256, seed: 7, watch: true, limits: false };
         let mut planner = Planner::of(&config);
         let plan = plan(choice);
         let first = planner.prepare(&plan).expect("fits");

@@ -2,9 +2,8 @@
 //! frames and senders are in the simulation's tests.
 
 use weir_engine::{Count, Look, Margin, RoundTrip, Uploads};
-use weir_packet::Side;
 use weir_policy::{Plan, Source, read};
-use weir_units::{Instant, Rate, Span};
+use weir_units::{Instant, Rate, Span, Way};
 
 /// Rates in Mbit/s, times in steps of 10 ms, queues in bytes.
 struct World {
@@ -50,7 +49,7 @@ fn plan_of(link: &str, margin: &str) -> Plan {
 
 impl World {
     fn new(line: f64) -> World {
-        let margin = Margin::of(&plan("\"auto\""), Side::Lan).expect("is auto");
+        let margin = Margin::of(&plan("\"auto\""), Way::Down).expect("is auto");
         World {
             margin,
             now: Instant::ZERO,
@@ -132,9 +131,9 @@ impl World {
 
 #[test]
 fn only_who_says_auto_has_one() {
-    assert!(Margin::of(&plan("\"97%\""), Side::Lan).is_none());
-    assert!(Margin::of(&plan("{ up = \"99%\" }"), Side::Lan).is_none());
-    let auto = Margin::of(&plan("{ down = \"auto\", up = \"100%\" }"), Side::Lan).expect("is");
+    assert!(Margin::of(&plan("\"97%\""), Way::Down).is_none());
+    assert!(Margin::of(&plan("{ up = \"99%\" }"), Way::Down).is_none());
+    let auto = Margin::of(&plan("{ down = \"auto\", up = \"100%\" }"), Way::Down).expect("is");
     assert_eq!(auto.rate(), Rate::from_bps(97_000_000));
 }
 
@@ -232,16 +231,18 @@ fn another_policy_keeps_what_was_found() {
     let mut world = World::new(80.0);
     world.run(20);
     let (rate, before) = (world.margin.rate(), world.margin.clone());
-    let after = Margin::after(Some(before), &plan("{ down = \"auto\", up = \"90%\" }"), Side::Lan);
+    let fresh = |plan: &Plan| Margin::of(plan, Way::Down);
+    let same = fresh(&plan("{ down = \"auto\", up = \"90%\" }"));
+    let after = Margin::after(Some(before), same);
     assert_eq!(after.expect("is auto").rate(), rate);
     // but not if it says another rate of the line, or that frames cost more there
     let start = |link: &str| {
         let before = Some(world.margin.clone());
-        Margin::after(before, &plan_of(link, "\"auto\""), Side::Lan).expect("is auto").rate()
+        Margin::after(before, fresh(&plan_of(link, "\"auto\""))).expect("is auto").rate()
     };
     assert_eq!(mbit(start("down = \"200mbit\"")), 194.0);
     assert_eq!(mbit(start("down = \"100mbit\"\noverhead = 20")), 97.0);
-    assert!(Margin::after(Some(world.margin), &plan("\"97%\""), Side::Lan).is_none());
+    assert!(Margin::after(Some(world.margin), fresh(&plan("\"97%\""))).is_none());
 }
 
 /// Looks at what is said, one after the other, a cadence apart.
@@ -253,7 +254,7 @@ struct Said {
 
 impl Said {
     fn new() -> Said {
-        let margin = Margin::of(&plan("\"auto\""), Side::Lan).expect("is auto");
+        let margin = Margin::of(&plan("\"auto\""), Way::Down).expect("is auto");
         Said { margin, now: Instant::ZERO, look: Look::default() }
     }
 
@@ -523,7 +524,7 @@ fn upstream_much_less_is_believed_at_the_third_time_if_more_was_said_five_times(
     for same in [4, 5] {
         let plan = plan("{ up = \"auto\" }");
         let mut said = Said {
-            margin: Margin::of(&plan, Side::Wan).expect("is auto"),
+            margin: Margin::of(&plan, Way::Up).expect("is auto"),
             now: Instant::ZERO,
             look: Look::default(),
         };

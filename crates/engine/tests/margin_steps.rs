@@ -6,9 +6,8 @@
 use std::fmt::Write as _;
 
 use weir_engine::{Count, Look, Margin, RoundTrip, Uploads};
-use weir_packet::Side;
 use weir_policy::{Source, read};
-use weir_units::{Instant, Span};
+use weir_units::{Instant, Span, Way};
 
 struct Told {
     margin: Margin,
@@ -36,16 +35,16 @@ struct Window {
 impl Told {
     fn new(draw: u64) -> Told {
         let counts = if draw.is_multiple_of(2) { "ip" } else { "ethernet" };
-        Told::of(draw, Side::Lan, &format!("up = \"10mbit\"\ncounts = \"{counts}\""), "\"auto\"")
+        Told::of(draw, Way::Down, &format!("up = \"10mbit\"\ncounts = \"{counts}\""), "\"auto\"")
     }
 
-    fn of(draw: u64, towards: Side, link: &str, margin: &str) -> Told {
+    fn of(draw: u64, way: Way, link: &str, margin: &str) -> Told {
         let text = format!(
             "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"100mbit\"\n{link}\n\
              margin = {margin}\n[class.\"/all\"]\nmatch = \"any\"\n"
         );
         let reading = read(Source::new("p", text), &mut |_| Err(String::new())).expect("is text");
-        let margin = Margin::of(&reading.plans[0], towards).expect("is auto");
+        let margin = Margin::of(&reading.plans[0], way).expect("is auto");
         let now = Instant::ZERO + Span::from_secs(1);
         Told { margin, now, look: Look::default(), draw, row: 0, same: 0 }
     }
@@ -253,7 +252,7 @@ impl Modem {
 fn drawn_up(seed: u64, to: &mut String) {
     let up = [1_000, 10_000, 60_000][usize::try_from(seed % 3).expect("is small")];
     let link = format!("up = \"{up}kbit\"\ncounts = \"ip\"");
-    let mut told = Told::of(seed, Side::Wan, &link, "{ up = \"auto\" }");
+    let mut told = Told::of(seed, Way::Up, &link, "{ up = \"auto\" }");
     let mut modem = Modem::default();
     let _ = writeln!(to, "\ndrawn from {seed}, {up} kbit/s");
     for _ in 0..8 {

@@ -4,7 +4,7 @@
 use weir_engine::{Config, Demand, Engine, LINK, Planner, Snapshot};
 use weir_packet::{Build, Burst, Pool, Side};
 use weir_policy::{Source, read};
-use weir_units::{ByWay, Instant, Span};
+use weir_units::{ByWay, Instant, Span, Way};
 
 const POLICY: &str = r#"
     [link.l]
@@ -62,7 +62,7 @@ fn what_waits_leaves_when_a_link_only_watches() {
     let soon = now + Span::from_us(1);
     assert_eq!(left + leave(&mut engine, soon), 100);
     receive(&mut engine, soon, 64);
-    assert_eq!((leave(&mut engine, soon + Span::from_us(1)), engine.waiting(Side::Wan).0), (64, 0));
+    assert_eq!((leave(&mut engine, soon + Span::from_us(1)), engine.waiting(Way::Up).0), (64, 0));
 }
 
 #[test]
@@ -75,9 +75,9 @@ fn what_waits_and_who_has_many_addresses_is_told() {
     let mut engine = Engine::new(config, Pool::new(1_100, 2_048), first, now);
     receive(&mut engine, now, 64);
     let left = leave(&mut engine, now);
-    let waiting = engine.waiting(Side::Wan).1.get();
-    let mut demands = [Demand { node: LINK, ..Demand::default() }];
-    engine.demands(&mut demands);
+    let waiting = engine.waiting(Way::Up).1.get();
+    let mut demands = [Demand::of(LINK)];
+    assert!(engine.demands(&mut demands));
     assert!(left < 64 && waiting > 0);
     let (up, down) = (waiting, 0);
     assert_eq!((demands[0].waiting, demands[0].offered.down), (ByWay { down, up }, 0));

@@ -107,7 +107,8 @@ impl MemoryWire {
     }
 
     /// What the port says of its interface from now on.
-    pub fn set_state(&self, state: PortState) {
+    #[cfg(test)]
+    fn set_state(&self, state: PortState) {
         self.locked(|queues| queues.state = state);
     }
 

@@ -64,7 +64,7 @@ impl Build {
     /// The MAC that a frame goes to unless it is an IP packet or says otherwise.
     pub const TARGET_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
     /// The hop limit of a packet unless it says otherwise.
-    pub const TTL: u8 = 64;
+    pub(crate) const TTL: u8 = 64;
 
     /// A UDP datagram.
     pub fn udp(source: SocketAddr, target: SocketAddr) -> Self {
@@ -260,7 +260,7 @@ impl Build {
     }
 
     /// The identifier of an ICMP message.
-    pub fn icmp_id(mut self, new: u16) -> Self {
+    pub(crate) fn icmp_id(mut self, new: u16) -> Self {
         if let Body::Icmp { id, .. } = &mut self.body {
             *id = new;
         }
@@ -276,7 +276,7 @@ impl Build {
     }
 
     /// An ARP answer instead of a request.
-    pub fn arp_reply(mut self) -> Self {
+    pub(crate) fn arp_reply(mut self) -> Self {
         if let Body::Arp { operation } = &mut self.body {
             *operation = 2;
         }

@@ -10,7 +10,7 @@ use crate::{Fault, arp, ipv4, ipv6, pppoe, vlan};
 /// Bytes of the header without tags.
 pub const BYTES: usize = 14;
 /// Types from here on are types, below they are lengths.
-pub const FIRST_TYPE: u16 = 0x600;
+pub(crate) const FIRST_TYPE: u16 = 0x600;
 /// IPv4.
 pub const IPV4: u16 = 0x0800;
 /// Address resolution for IPv4.
@@ -18,9 +18,9 @@ pub const ARP: u16 = 0x0806;
 /// IPv6.
 pub const IPV6: u16 = 0x86dd;
 /// PPPoE while a session is made.
-pub const PPPOE_DISCOVERY: u16 = 0x8863;
+pub(crate) const PPPOE_DISCOVERY: u16 = 0x8863;
 /// PPPoE within a session.
-pub const PPPOE_SESSION: u16 = 0x8864;
+pub(crate) const PPPOE_SESSION: u16 = 0x8864;
 
 /// The MAC that a frame goes to.
 #[inline]

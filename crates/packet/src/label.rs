@@ -3,7 +3,7 @@
 
 use weir_units::Way;
 
-use crate::{Headers, Net};
+use crate::{Headers, Net, Side};
 
 /// What travels with a frame through the box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,23 +38,13 @@ pub struct Flow {
     pub generation: u32,
 }
 
-/// One of the two sides of the box.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Side {
-    /// Where the operator's own hosts are.
-    #[default]
-    Lan,
-    /// Where the rest of the world is.
-    Wan,
-}
-
 /// Which network and transport header a frame has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kind(u8);
 
 impl Label {
     /// Stands for all hosts that may be inventions: they take turns as one.
-    pub const NEW_HOSTS: u32 = u32::MAX >> 1;
+    pub(crate) const NEW_HOSTS: u32 = u32::MAX >> 1;
 
     /// The label of a frame of which only the headers are known.
     #[must_use]
@@ -126,37 +116,6 @@ impl Flow {
     #[must_use]
     pub const fn is_none(self) -> bool {
         self.index == u32::MAX
-    }
-}
-
-impl Side {
-    /// The other side: where a frame from this one leaves.
-    #[must_use]
-    pub const fn other(self) -> Side {
-        match self {
-            Side::Lan => Side::Wan,
-            Side::Wan => Side::Lan,
-        }
-    }
-
-    /// The way of frames that come in here.
-    #[must_use]
-    #[inline]
-    pub const fn way(self) -> Way {
-        match self {
-            Side::Lan => Way::Up,
-            Side::Wan => Way::Down,
-        }
-    }
-
-    /// The way of frames that leave here.
-    #[must_use]
-    #[inline]
-    pub const fn way_out(self) -> Way {
-        match self {
-            Side::Lan => Way::Down,
-            Side::Wan => Way::Up,
-        }
     }
 }
 

@@ -43,22 +43,34 @@ pub enum Reason {
 /// Every reason with its name and its meaning, in the order of their counters.
 const TABLE: [(Reason, &str, &str); Reason::COUNT] = [
     (Reason::Runt, "runt", "the frame is shorter than an Ethernet header"),
-    (Reason::QueueFull, "queue-full", "the queue that the frame should wait in is full"),
-    (Reason::Crowded, "crowded", "all queues together are full, the class with most frames pays"),
-    (Reason::Managed, "managed", "queue management tells the sender to slow down"),
-    (Reason::NoSession, "no-session", "its class has as many sessions as it lets in"),
-    (Reason::Policed, "policed", "it is beyond what its class is policed to"),
-    (Reason::OverShare, "over-share", "it is beyond its share, and its class has no queue"),
-    (Reason::TooDeep, "too-deep", "it has more VLAN tags or extension headers than weir follows"),
+    (Reason::QueueFull, "queue-full", "the queue for the frame is full"),
+    (
+        Reason::Crowded,
+        "crowded",
+        "all queues together are full, and the class of the frame has the most frames",
+    ),
+    (Reason::Managed, "managed", "active queue management (AQM) signals the sender to slow down"),
+    (Reason::NoSession, "no-session", "all session places of the class are taken"),
+    (Reason::Policed, "policed", "the frame exceeds the policed rate of its class"),
+    (
+        Reason::OverShare,
+        "over-share",
+        "the frame exceeds the share of its leaf, which has no queue",
+    ),
+    (
+        Reason::TooDeep,
+        "too-deep",
+        "the frame has more VLAN tags or extension headers than weir parses",
+    ),
     (
         Reason::Fragment,
         "fragment",
-        "its first fragment, which tells whose it is, has not come or is too short",
+        "the first fragment, which decides the class, has not arrived or is too short",
     ),
     (
         Reason::Stale,
         "stale",
-        "weir stood still or an edit moved its connection; newer frames passed by",
+        "newer frames have passed while weir did not run or an edit moved the connection",
     ),
 ];
 

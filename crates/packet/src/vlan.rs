@@ -16,12 +16,12 @@ pub const CUSTOMER: u16 = 0x8100;
 /// Type of an 802.1ad service tag.
 pub const SERVICE: u16 = 0x88a8;
 /// Type of a service tag before 802.1ad.
-pub const SERVICE_OLD: u16 = 0x9100;
+pub(crate) const SERVICE_OLD: u16 = 0x9100;
 
 /// Whether an Ethernet type says that a tag follows.
 #[inline]
 #[must_use]
-pub const fn is_tag(ethertype: u16) -> bool {
+pub(crate) const fn is_tag(ethertype: u16) -> bool {
     matches!(ethertype, CUSTOMER | SERVICE | SERVICE_OLD)
 }
 

@@ -1,6 +1,6 @@
 //! `[class."/path"]`: one node of the tree, in the operator's words.
 
-use weir_units::{ByWay, Rate, limits};
+use weir_units::{ByWay, Priority, Rate, limits};
 
 use crate::addresses::Groups;
 use crate::amount::{Amount, Burst, both, says};
@@ -59,26 +59,12 @@ pub enum Weight {
     Rate(Rate),
 }
 
-/// Who goes first among classes within their shares; it never changes the shares.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Priority {
-    /// Calls.
-    Realtime,
-    /// Games, terminals.
-    Interactive,
-    /// Everything that does not say.
-    #[default]
-    Normal,
-    /// Backups.
-    Bulk,
-}
-
 /// The words for [`Priority`].
 pub const PRIORITY: [(&str, Priority); 4] = [
-    ("realtime", Priority::Realtime),
-    ("interactive", Priority::Interactive),
-    ("normal", Priority::Normal),
-    ("bulk", Priority::Bulk),
+    ("realtime", Priority::REALTIME),
+    ("interactive", Priority::INTERACTIVE),
+    ("normal", Priority::NORMAL),
+    ("bulk", Priority::BULK),
 ];
 
 /// Who holds a subtree to its rates.

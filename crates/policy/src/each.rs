@@ -1,6 +1,6 @@
 //! `each`: a class that makes a leaf for every host (or block, or VLAN) with its first frame.
 
-use weir_units::{ByWay, Prefix, Span, limits};
+use weir_units::{By, ByWay, Prefix, Span, limits};
 
 use crate::addresses::Groups;
 use crate::amount::{Amount, both};
@@ -51,33 +51,6 @@ pub enum Known {
 }
 
 const UNKNOWN: [(&str, Unknown); 2] = [("auto", Unknown::Auto), ("ask", Unknown::Ask)];
-
-/// What one leaf stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    /// An address on the LAN side.
-    LanHost,
-    /// An address on the WAN side.
-    WanHost,
-    /// A block of addresses on the LAN side, of these lengths.
-    LanPrefix {
-        /// Length of IPv4 blocks.
-        v4: u8,
-        /// Length of IPv6 blocks.
-        v6: u8,
-    },
-    /// A block of addresses on the WAN side, of these lengths.
-    WanPrefix {
-        /// Length of IPv4 blocks.
-        v4: u8,
-        /// Length of IPv6 blocks.
-        v6: u8,
-    },
-    /// A MAC address on the LAN side.
-    LanMac,
-    /// A VLAN.
-    Vlan,
-}
 
 const LAN_PREFIX: By = By::LanPrefix { v4: 24, v6: 64 };
 const WAN_PREFIX: By = By::WanPrefix { v4: 24, v6: 64 };

@@ -35,17 +35,17 @@ mod weights;
 
 pub use addresses::{Addresses, Groups};
 pub use amount::{Amount, Burst};
-pub use class::{Class, Enforce, PRIORITY, Priority, Weight};
+pub use class::{Class, Enforce, PRIORITY, Weight};
 pub use diff::{Change, diff};
-pub use each::{By, Each, Known, Unknown};
+pub use each::{Each, Known, Unknown};
 pub use format::format;
 pub use held::held_rows;
 pub use leaf::{
     Aqm, AqmKind, LeafWords, Limit, Mark, Mss, Next, Queue, Session, Tcp, TcpClock, TcpLoss,
     TcpRate,
 };
-pub use link::{COUNTS, Counts, Link};
-pub use matching::{From, Match, Raw, Toward, When};
+pub use link::{COUNTS, Link};
+pub use matching::{Match, Toward, When};
 pub use nearest::instead;
 pub use plan::Plan;
 pub use police::Police;

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use weir_units::limits::ROUTERS;
-use weir_units::{ByWay, Rate, Unreadable};
+use weir_units::{ByWay, Layer, Rate, Unreadable};
 
 use crate::amount::Amount;
 use crate::class::{ENFORCE, Enforce};
@@ -34,7 +34,7 @@ pub struct Link {
     /// Whether the margin downstream is found while traffic flows.
     pub finds: ByWay<bool>,
     /// What a rate counts.
-    pub counts: Counts,
+    pub counts: Layer,
     /// Bytes a frame costs beyond what `counts` says.
     pub overhead: i16,
     /// The ceiling of what belongs to nobody.
@@ -49,31 +49,14 @@ pub struct Link {
     pub(crate) said: Vec<At<&'static str>>,
 }
 
-/// The layer that rates count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counts {
-    /// The IP packet.
-    Ip,
-    /// The Ethernet frame with its check sequence.
-    Ethernet,
-    /// The Ethernet frame with preamble and gap: what a cable really carries.
-    Wire,
-    /// ATM cells with AAL5, as on ADSL.
-    Atm,
-    /// The DOCSIS MAC frame, as on cable.
-    Docsis,
-    /// Packet transfer mode with 64/65 coding, as on VDSL.
-    Ptm,
-}
-
-/// The words for [`Counts`].
-pub const COUNTS: [(&str, Counts); 6] = [
-    ("ip", Counts::Ip),
-    ("ethernet", Counts::Ethernet),
-    ("wire", Counts::Wire),
-    ("atm", Counts::Atm),
-    ("docsis", Counts::Docsis),
-    ("ptm", Counts::Ptm),
+/// The words for [`Layer`].
+pub const COUNTS: [(&str, Layer); 6] = [
+    ("ip", Layer::Ip),
+    ("ethernet", Layer::Ethernet),
+    ("wire", Layer::Wire),
+    ("atm", Layer::Atm),
+    ("docsis", Layer::Docsis),
+    ("ptm", Layer::Ptm),
 ];
 
 const WORDS: [&str; 10] =
@@ -126,7 +109,7 @@ pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Opt
         line_place: ByWay { down: down.place, up: up.place },
         margin,
         finds,
-        counts: counts.unwrap_or(Counts::Ethernet),
+        counts: counts.unwrap_or(Layer::Ethernet),
         overhead: overhead.unwrap_or(0),
         rest,
         enforce: enforce.unwrap_or(Enforce::Auto),
@@ -147,7 +130,7 @@ pub(crate) fn placeholder() -> Link {
         line_place: ByWay::same(Place::default()),
         margin: ByWay::same(1_000_000),
         finds: ByWay::same(false),
-        counts: Counts::Ethernet,
+        counts: Layer::Ethernet,
         overhead: 0,
         rest: ByWay { down: None, up: None },
         enforce: Enforce::Auto,

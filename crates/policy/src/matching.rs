@@ -6,7 +6,7 @@ mod sense;
 
 use std::sync::Arc;
 
-use weir_units::{Prefix, dscp, protocol};
+use weir_units::{Prefix, Raw, dscp, protocol};
 
 use crate::addresses::{Addresses, Groups};
 use crate::nearest::instead;
@@ -70,34 +70,6 @@ pub enum Toward {
     Lan,
     /// Towards the WAN: up.
     Wan,
-}
-
-/// Bytes at a place in the frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Raw {
-    /// Where counting begins.
-    pub from: From,
-    /// Bytes to skip.
-    pub at: u16,
-    /// How many bytes, 1 to 8.
-    pub length: u8,
-    /// What they must be, where the mask is set.
-    pub value: u64,
-    /// Which bits count.
-    pub mask: u64,
-}
-
-/// Where counting begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum From {
-    /// The first byte of the Ethernet frame.
-    Frame,
-    /// The first byte of the IP header.
-    Ip,
-    /// The first byte of the TCP, UDP, ... header.
-    Transport,
-    /// The first byte behind that header.
-    Payload,
 }
 
 const TERMS: [&str; 17] = [

@@ -1,9 +1,9 @@
 //! The policy that only watches: the same classes with nothing that holds a frame back, so that
 //! what each class carries can be counted before anything is shaped.
 
-use weir_units::Rate;
+use weir_units::{ByWay, Priority, Rate};
 
-use crate::class::{Enforce, Priority};
+use crate::class::Enforce;
 use crate::leaf::{Aqm, AqmKind, LeafWords, Mark, Mss, Queue, Tcp, TcpClock, TcpLoss, TcpRate};
 use crate::plan::{Kind, Plan, Shares};
 
@@ -25,6 +25,7 @@ impl Plan {
         // the line itself carries as much as its rate says, not as its ceiling
         let line = &mut plan.nodes[0].shares;
         *line = line.map(|was| Shares { rate: Rate::MAX, ..was });
+        plan.finds = ByWay::default();
         plan.words.fill(untouched());
         plan
     }

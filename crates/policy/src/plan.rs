@@ -1,12 +1,11 @@
 //! The Plan: a policy for one link, flat and numbered, with nothing left to look up. The engine,
 //! the kernel path and the explanations all read this and nothing else.
 
-use weir_units::{ByWay, Bytes, Prefix, Rate, Span};
+use weir_units::{By, ByWay, Bytes, Layer, Prefix, Priority, Rate, Span};
 
-use crate::class::{Enforce, Priority};
-use crate::each::{By, Known};
+use crate::class::Enforce;
+use crate::each::Known;
 use crate::leaf::LeafWords;
-use crate::link::Counts;
 use crate::matching::When;
 use crate::problem::Place;
 
@@ -23,7 +22,7 @@ pub struct Plan {
     /// The interface towards the WAN.
     pub wan: String,
     /// What a rate counts.
-    pub counts: Counts,
+    pub counts: Layer,
     /// Bytes that a frame costs beyond that.
     pub overhead: i16,
     /// Whether the link's rate is found while traffic flows, by direction; the one written is the

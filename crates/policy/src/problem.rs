@@ -102,7 +102,7 @@ impl Problems {
     }
 
     /// A warning: it works, but probably not as meant.
-    pub fn warning(&mut self, at: Place, what: impl Into<String>, help: impl Into<String>) {
+    pub(crate) fn warning(&mut self, at: Place, what: impl Into<String>, help: impl Into<String>) {
         self.add(Severity::Warning, at, what, help);
     }
 

@@ -103,7 +103,7 @@ impl<'t> Entry<'t> {
     }
 
     /// Reports that the value is no text.
-    pub fn wrong_kind(&self, name: &str, expected: &str, problems: &mut Problems) {
+    pub(crate) fn wrong_kind(&self, name: &str, expected: &str, problems: &mut Problems) {
         let mut help = format!("write {expected}");
         if let DeValue::Integer(number) = self.value
             && expected.contains("bit\"")

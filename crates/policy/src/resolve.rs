@@ -11,10 +11,10 @@ mod rows;
 mod size;
 mod sums;
 
-use weir_units::{ByWay, Rate};
+use weir_units::{ByWay, Priority, Rate};
 
 use crate::amount::Burst;
-use crate::class::{Class, Enforce, Priority, Weight};
+use crate::class::{Class, Enforce, Weight};
 use crate::leaf::LeafWords;
 use crate::link::Link;
 use crate::plan::{Asked, Kind, Node, NodeId, Plan, Rule, Shares, Target};
@@ -104,7 +104,7 @@ impl<'a> Build<'a> {
             rate: rate.map(Some),
             says_rate: ByWay::same(true),
             ceil: rate,
-            priority: Priority::Normal,
+            priority: Priority::NORMAL,
             enforce,
             words,
             within: None,
@@ -309,7 +309,7 @@ impl<'a> Build<'a> {
             kind,
             says_weight: false,
             shares,
-            priority: Priority::Normal,
+            priority: Priority::NORMAL,
             enforce: Enforce::Auto,
             words,
             place,

@@ -1,14 +1,14 @@
 //! Values back into the words an operator writes: for diffs, explanations and reports.
 
-use crate::class::{ENFORCE, Enforce, PRIORITY, Priority};
-use crate::each::{BY, By, Known};
+use crate::class::{ENFORCE, Enforce, PRIORITY};
+use crate::each::{BY, Known};
 use crate::leaf::{
     AQMS, Aqm, CLOCKS, LOSSES, LeafWords, Limit, Mark, Mss, NEXT, QUEUES, Queue, Session, Tcp,
     TcpClock, TcpLoss, TcpRate,
 };
 use crate::plan::{EachPlan, Shares};
 use crate::police::Police;
-use weir_units::ByWay;
+use weir_units::{By, ByWay, Priority};
 
 /// The name that `words` has for a value.
 pub(crate) fn name_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> &'static str {

@@ -64,7 +64,7 @@ const _: () = assert!(size_of::<State>() <= 40);
 
 /// What becomes of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Decision {
     /// It goes on as it is.
     Take,
     /// It goes on with the mark that congestion was experienced.
@@ -110,12 +110,12 @@ impl Aqm {
         frame: Arriving,
         depth: Depth,
         random: &mut Random,
-    ) -> Fate {
+    ) -> Decision {
         match (self, &mut state.0) {
             (Aqm::Red(red), Kind::Red(memory)) => red.arrive(memory, now, frame, depth, random),
             (Aqm::Wred(wred), Kind::Red(memory)) => wred.arrive(memory, now, frame, depth, random),
             (Aqm::Pie(pie), Kind::Pie(memory)) => pie.arrive(memory, now, frame, depth, random),
-            (Aqm::None | Aqm::Codel(_) | Aqm::Cobalt(_), _) => Fate::Take,
+            (Aqm::None | Aqm::Codel(_) | Aqm::Cobalt(_), _) => Decision::Take,
             _ => {
                 state.begin(self);
                 self.arrive(state, now, frame, depth, random)
@@ -124,7 +124,7 @@ impl Aqm {
     }
 
     /// Asked when a frame is at the head and may go; `depth` is what waits behind it. After a
-    /// [`Fate::Drop`] the next frame is asked about, until one goes.
+    /// [`Decision::Drop`] the next frame is asked about, until one goes.
     #[inline]
     pub fn leave(
         &self,
@@ -133,14 +133,14 @@ impl Aqm {
         frame: Leaving,
         depth: Depth,
         random: &mut Random,
-    ) -> Fate {
+    ) -> Decision {
         match (self, &mut state.0) {
             (Aqm::Codel(codel), Kind::Codel(memory)) => codel.leave(memory, now, frame, depth),
             (Aqm::Cobalt(cobalt), Kind::Cobalt(memory)) => {
                 cobalt.leave(memory, now, frame, depth, random)
             }
             (Aqm::Pie(pie), Kind::Pie(memory)) => pie.leave(memory, now, frame, depth),
-            (Aqm::None | Aqm::Red(_) | Aqm::Wred(_), _) => Fate::Take,
+            (Aqm::None | Aqm::Red(_) | Aqm::Wred(_), _) => Decision::Take,
             _ => {
                 state.begin(self);
                 self.leave(state, now, frame, depth, random)

@@ -2,25 +2,7 @@
 //! or ATM cells; a shaper that counts something else is wrong by the difference, most of all for
 //! small frames.
 
-use weir_units::Bytes;
-
-/// Which layer a rate counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Layer {
-    /// The IP packet (for a frame without one, what Ethernet carries).
-    Ip,
-    /// The Ethernet frame with its check sequence, at least 64 bytes.
-    #[default]
-    Ethernet,
-    /// The Ethernet frame with preamble and gap as well.
-    Wire,
-    /// ATM cells: IP packet and AAL5 trailer in cells of 53 bytes that carry 48.
-    Atm,
-    /// The Ethernet frame with its check sequence, as cable modems count.
-    Docsis,
-    /// The Ethernet frame with its check sequence in 64/65 coding, as VDSL carries it.
-    Ptm,
-}
+use weir_units::{Bytes, Layer};
 
 /// The link layer with the operator's correction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

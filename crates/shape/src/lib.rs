@@ -6,4 +6,5 @@ pub mod aqm;
 mod layer;
 pub mod tree;
 
-pub use layer::{Layer, Link};
+pub use layer::Link;
+pub use weir_units::Layer;

@@ -5,6 +5,7 @@
 //! for the frame. A node that has nothing to send, or may not send yet, is no child of its parent
 //! for the time being; so whoever is reached may send, and the link is never idle while anyone may.
 
+mod ahead;
 mod calendar;
 mod care;
 mod ceiling;
@@ -34,11 +35,12 @@ use weir_units::{Bytes, Instant, Pace, Rate, Span};
 
 use crate::Link;
 use clocks::{Clocks, is_valid};
+use edit::Limit;
 use interior::{FREED, Interior, WOKEN};
 use node::{Flags, Kind, NONE, Node};
 use order::Order;
 use pauses::Carried;
-use queues::{Fetched, Kept, Queues};
+use queues::{Kept, Queues};
 
 pub use care::{Care, Next as NextSession, Queueing, Sessions};
 pub use edit::Edit;
@@ -57,6 +59,8 @@ pub struct Tree {
     /// What nodes with children have.
     interiors: Vec<Interior>,
     clocks: Clocks,
+    /// By number; empty where nobody limits nodes.
+    limits: Vec<Limit>,
     queues: Queues,
     /// How the frames of leaves wait, where not plainly; leaves name them by number.
     cares: Box<[Kept]>,
@@ -87,6 +91,7 @@ impl Tree {
             nodes: Vec::new(),
             interiors: Vec::new(),
             clocks: Clocks::default(),
+            limits: Vec::new(),
             queues: Queues::new(buffers, flows),
             cares: Box::default(),
             order: Order::new(flows),
@@ -124,19 +129,6 @@ impl Tree {
     #[must_use]
     pub fn link(&self) -> Link {
         self.link
-    }
-
-    /// Looks at what a frame that is about to be pushed will need. Called for all frames of a burst
-    /// before the first is pushed, it lets the processor fetch all of it at once.
-    #[inline]
-    pub fn expect(&self, label: &Label) {
-        if let Some(node) = self.nodes.get(label.leaf as usize) {
-            self.queues.store.look_at_last(&node.chain);
-        }
-        if !self.cares.is_empty() {
-            self.queues.expect(label);
-            self.order.expect(label);
-        }
     }
 
     /// Bytes that wait in a leaf.
@@ -410,37 +402,6 @@ impl Tree {
         }
     }
 
-    /// Looks at what leaves will need that will probably be next but one and later, so that it is
-    /// fetched while others are served: the nearer one is, the further on the way from the leaf to
-    /// its frame. Each step looks at what an earlier one fetched. `next` is the leaf that is next,
-    /// as far as can be guessed.
-    #[inline]
-    fn look_ahead(&self, next: u32) {
-        let behind = |node: &Node| self.nodes.get(node.share.next as usize);
-        let Some((number, node)) = self.nodes.get(next as usize).and_then(|node| {
-            let number = node.share.next;
-            Some((number, behind(node)?))
-        }) else {
-            return;
-        };
-        if node.is_plain() {
-            self.queues.store.look_at(&node.chain);
-            std::hint::black_box(behind(node).map(|node| node.kind));
-        } else {
-            self.look_ahead_with_care(number);
-        }
-    }
-
-    #[inline(never)]
-    fn look_ahead_with_care(&self, mut number: u32) {
-        for fetched in [Fetched::Queue, Fetched::Crowd, Fetched::Leaf] {
-            let Some(node) = self.nodes.get(number as usize) else { return };
-            self.queues.look_ahead(number, fetched);
-            number = node.share.next;
-        }
-        std::hint::black_box(self.nodes.get(number as usize).map(|node| node.kind));
-    }
-
     /// From the leaf back to the link: everyone on the way has sent.
     #[inline]
     fn account(&mut self, now: Instant, leaf: u32, cost: Bytes, mut is_empty: bool) {
@@ -484,6 +445,7 @@ impl Tree {
         while let Some(entry) = self.clocks.let_go(now) {
             let node = &mut self.nodes[entry.node as usize];
             if !is_valid(&self.clocks.ceilings, entry, node) {
+                self.clocks.left = self.clocks.left.saturating_sub(1);
                 continue;
             }
             node.share.flags.clear(Flags::HELD);
@@ -576,7 +538,11 @@ impl Tree {
         let tables =
             self.nodes.len() * size_of::<Node>() + self.interiors.len() * size_of::<Interior>();
         let interiors: usize = self.interiors.iter().map(Interior::bytes).sum();
-        tables + interiors + self.clocks.bytes() + self.queues.bytes()
+        tables
+            + interiors
+            + self.clocks.bytes()
+            + size_of_val(&self.limits[..])
+            + self.queues.bytes()
     }
 
     /// Bytes of memory that the queues of connections take, those of frames and hosts apart.

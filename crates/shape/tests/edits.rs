@@ -8,7 +8,7 @@ use weir_shape::aqm::{Aqm, Codel};
 use weir_shape::tree::{
     Care, Edit, NextSession, NodeSpec, Queueing, Sessions, Spec, Tree, Waiting,
 };
-use weir_units::{Bytes, Instant, Rate, Span};
+use weir_units::{Bytes, Instant, Priority, Rate, Span};
 
 const NUMBERS: u32 = 40;
 const FLOWS: usize = 64;
@@ -47,13 +47,19 @@ fn spec(draw: &mut Draw) -> Spec {
         }
     }
     let cares = (0..6).map(|_| care(draw)).collect();
-    Spec { rate: Rate::from_bps(50_000_000), link: Link::default(), nodes, cares }
+    Spec {
+        rate: Rate::from_bps(50_000_000),
+        link: Link::default(),
+        nodes,
+        cares,
+        ..Spec::default()
+    }
 }
 
 fn node(draw: &mut Draw, number: u32, parent: u32, is_leaf: bool) -> NodeSpec {
     let mut node = NodeSpec::new(number, parent, is_leaf);
     node.weight = 1 + draw.below(100);
-    node.priority = draw.small(4).to_be_bytes()[1];
+    node.priority = Priority(draw.small(4).to_be_bytes()[1]);
     if draw.below(2) == 0 {
         node.rate = Rate::from_bps(draw.below(1_000_000));
     }

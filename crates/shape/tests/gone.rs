@@ -27,7 +27,7 @@ impl World {
         let nodes = (1..=leaves).map(|number| NodeSpec::new(number, 0, true)).collect();
         let cares = vec![];
         let rate = Rate::from_bps(100_000_000);
-        let spec = Spec { rate, link: Link::default(), nodes, cares };
+        let spec = Spec { rate, link: Link::default(), nodes, cares, ..Spec::default() };
         let mut world = World {
             tree: Tree::new(1_024, 1_024, 16, NOW),
             pool: Pool::new(1_024, LEN),

@@ -13,7 +13,13 @@ fn tree(rate: u64, frames: u32, most: usize) -> Tree {
     let leaf = NodeSpec { frames, ..NodeSpec::new(1, 0, true) };
     let other = NodeSpec { frames, ..NodeSpec::new(2, 0, true) };
     let rate = Rate::from_bps(rate);
-    let spec = Spec { rate, link: Link::default(), nodes: vec![leaf, other], cares: vec![] };
+    let spec = Spec {
+        rate,
+        link: Link::default(),
+        nodes: vec![leaf, other],
+        cares: vec![],
+        ..Spec::default()
+    };
     let mut tree = Tree::new(64, most, 0, Instant::ZERO);
     let mut edit = Edit::between(&Spec::default(), &spec);
     tree.apply(Instant::ZERO, &mut edit, |leaf| leaf, |_, _, _| {});
@@ -88,7 +94,13 @@ fn where_all_is_full_a_leaf_of_many_connections_pays_before_one_long_connection(
     let mut pool = Pool::new(64, 1514);
     let nodes = vec![NodeSpec::new(1, 0, true), NodeSpec::new(2, 0, true)];
     let cares = vec![Care { queue: Queueing::Fair, ..Care::default() }];
-    let spec = Spec { rate: Rate::from_bps(8_000), link: Link::default(), nodes, cares };
+    let spec = Spec {
+        rate: Rate::from_bps(8_000),
+        link: Link::default(),
+        nodes,
+        cares,
+        ..Spec::default()
+    };
     let mut tree = Tree::new(64, 20, 64, Instant::ZERO);
     let mut edit = Edit::between(&Spec::default(), &spec);
     tree.apply(Instant::ZERO, &mut edit, |leaf| leaf, |_, _, _| {});

@@ -34,7 +34,13 @@ impl World {
             ..NodeSpec::new(number, 0, true)
         };
         let nodes = vec![leaf(1, 1, 50), leaf(2, 1, 20), leaf(3, 100, 0)];
-        let spec = Spec { rate: mbit(100), link: Link::default(), cares: vec![], nodes };
+        let spec = Spec {
+            rate: mbit(100),
+            link: Link::default(),
+            cares: vec![],
+            nodes,
+            ..Spec::default()
+        };
         let now = Instant::from_ns(1 << 40);
         let mut tree = Tree::new(4_000, usize::MAX, 0, now);
         let mut edit = Edit::in_steps(&Spec::default(), &spec, at_once);

@@ -4,7 +4,7 @@
 use weir_packet::{Headers, Label, Pool, Side};
 use weir_shape::Link;
 use weir_shape::tree::{Edit, NodeSpec, Spec, Tree};
-use weir_units::{Instant, Rate, Span};
+use weir_units::{Instant, Priority, Rate, Span};
 
 /// Frames that may wait.
 const FRAMES: usize = 5_000;
@@ -42,7 +42,7 @@ impl World {
     fn new(rate: Rate, nodes: Vec<NodeSpec>) -> World {
         let now = Instant::from_ns(10_000_000_000);
         let most = nodes.iter().map(|node| node.number as usize).max().unwrap_or(0);
-        let spec = Spec { rate, link: Link::default(), nodes, cares: vec![] };
+        let spec = Spec { rate, link: Link::default(), nodes, cares: vec![], ..Spec::default() };
         let mut tree = Tree::new(FRAMES, FRAMES, 0, now);
         let mut edit = Edit::between(&Spec::default(), &spec);
         tree.apply(now, &mut edit, |leaf| leaf, |_, _, _| {});
@@ -133,7 +133,7 @@ fn after_a_long_pause(ceil: Rate) -> World {
     let promised = |number| NodeSpec { rate: mbit(40), ..leaf(number, 1, 1) };
     let class = NodeSpec { weight: 1_000, ceil, ..NodeSpec::new(1, 0, false) };
     let mut nodes = vec![class, promised(2), promised(3), leaf(4, 1, 100)];
-    nodes.extend((5..1_005).map(|number| NodeSpec { priority: 0, ..leaf(number, 0, 1) }));
+    nodes.extend((5..1_005).map(|number| NodeSpec { priority: Priority(0), ..leaf(number, 0, 1) }));
     nodes.push(leaf(1_005, 0, 1_000));
     let mut world = World::new(mbit(100), nodes);
     [2, 3, 4].into_iter().for_each(|number| world.wakes(number));
@@ -276,7 +276,7 @@ fn a_guarantee_below_a_class_in_very_long_rows_is_whole() {
         let class = NodeSpec { weight: siblings.into(), ..NodeSpec::new(1, 0, false) };
         let promised = NodeSpec { rate: mbit(25), ..leaf(2, 1, 1) };
         let mut nodes = vec![class, promised, leaf(3, 1, 100)];
-        let row = |number| NodeSpec { priority: 0, ..leaf(number, 0, 1) };
+        let row = |number| NodeSpec { priority: Priority(0), ..leaf(number, 0, 1) };
         nodes.extend((4..4 + siblings).map(row));
         let mut world = World::new(mbit(100), nodes);
         world.leaves.iter_mut().for_each(|leaf| leaf.len = len);

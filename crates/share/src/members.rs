@@ -109,8 +109,8 @@ impl Members {
     }
 
     /// What all may use together at most, by what was told and confirmed.
-    #[must_use]
-    pub fn in_force(&self) -> Rate {
+    #[cfg(test)]
+    fn in_force(&self) -> Rate {
         let sum = self.members.iter().map(|m| m.held.max(m.told)).fold(0, u64::saturating_add);
         rate(sum)
     }

@@ -71,7 +71,7 @@ pub enum Shift {
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Delivery {
     /// It does not arrive.
     Lost(Cause),
     /// It arrives.
@@ -142,20 +142,20 @@ impl Impair {
 
     /// What becomes of the packet of `bytes` (with its Ethernet header) that comes at `now`, which
     /// is not before the one asked about before.
-    pub fn on_packet(&mut self, now: Instant, bytes: usize) -> Fate {
+    pub fn on_packet(&mut self, now: Instant, bytes: usize) -> Delivery {
         self.packets += 1;
         if self.idle {
             let at = now + self.delays.fixed();
-            return Fate::Arrives(Arrival { at, again: None, mark: false, wrong_bit: None });
+            return Delivery::Arrives(Arrival { at, again: None, mark: false, wrong_bit: None });
         }
         if !self.outages.is_up(now, &mut self.random) {
-            return Fate::Lost(Cause::Outage);
+            return Delivery::Lost(Cause::Outage);
         }
         let chosen = self.losses.hits(self.packets, &mut self.random);
         if chosen && !self.mark {
-            return Fate::Lost(Cause::Loss);
+            return Delivery::Lost(Cause::Loss);
         }
-        let Some(out) = self.server.leaves(now, bytes) else { return Fate::Lost(Cause::Full) };
+        let Some(out) = self.server.leaves(now, bytes) else { return Delivery::Lost(Cause::Full) };
         let at = match self.shifted() {
             None => self.delays.arrives(out, &mut self.random),
             Some(Shift::Early) => out,
@@ -166,7 +166,7 @@ impl Impair {
             let bits = self.random.below(8 * bytes as u64);
             u32::try_from(bits).unwrap_or(0)
         });
-        Fate::Arrives(Arrival { at, again, mark: chosen, wrong_bit })
+        Delivery::Arrives(Arrival { at, again, mark: chosen, wrong_bit })
     }
 
     /// How many packets came.

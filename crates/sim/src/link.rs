@@ -15,7 +15,7 @@ pub use queue::{Aqm, Queue};
 pub use red::Red;
 
 use crate::frames::{Frame, Frames};
-use crate::impair::{Fate, Impair, Impairments};
+use crate::impair::{Delivery, Impair, Impairments};
 use crate::world::Place;
 use queue::{Mark, Waiting};
 
@@ -141,7 +141,7 @@ impl Link {
     ) -> Option<Instant> {
         self.counts.sent += 1;
         self.counts.sent_bytes += frame.len() as u64;
-        let Fate::Arrives(arrival) = self.impair.on_packet(now, frame.len()) else {
+        let Delivery::Arrives(arrival) = self.impair.on_packet(now, frame.len()) else {
             self.counts.lost += 1;
             frames.give(frame);
             return None;

@@ -69,7 +69,7 @@ impl Random {
     }
 
     /// Whether it happens this time. What never or always happens draws nothing.
-    pub fn happens(&mut self, chance: Chance) -> bool {
+    pub(crate) fn happens(&mut self, chance: Chance) -> bool {
         match chance {
             Chance::NEVER => false,
             Chance::ALWAYS => true,
@@ -98,12 +98,12 @@ impl Random {
     }
 
     /// From an exponential distribution of mean 1.
-    pub fn exponential(&mut self) -> f64 {
+    pub(crate) fn exponential(&mut self) -> f64 {
         -ln(self.unit())
     }
 
     /// From a Pareto distribution that starts at 0 (Lomax): `shape` 3 has the mean 0.5.
-    pub fn pareto(&mut self, shape: f64) -> f64 {
+    pub(crate) fn pareto(&mut self, shape: f64) -> f64 {
         exp(self.exponential() / shape.max(0.1)) - 1.0
     }
 

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::net::IpAddr;
 
-use weir_engine::{Config, Engine, Margin};
-use weir_packet::{Headers, Side, ethernet};
+use weir_engine::{Config, Engine};
+use weir_packet::{Headers, ethernet};
 use weir_policy::Plan;
 use weir_units::limits::ROUTERS;
 use weir_units::{Instant, Rate, Span};
@@ -412,25 +412,7 @@ impl World {
     #[must_use]
     pub fn engine_of(&self, node: NodeId) -> Option<&Engine> {
         match &self.nodes[node].kind {
-            Kind::Box(boxed) => Some(&boxed.engine),
-            _ => None,
-        }
-    }
-
-    /// What finds the rate of a box towards this side, where its policy leaves that to weir.
-    #[must_use]
-    pub fn margin_of(&self, node: NodeId, towards: Side) -> Option<&Margin> {
-        match &self.nodes[node].kind {
-            Kind::Box(boxed) => boxed.margins[towards as usize].as_ref(),
-            _ => None,
-        }
-    }
-
-    /// The engine in a box, to change its policy or its rates between two frames. Follow it with
-    /// [`World::kick`].
-    pub fn engine_of_mut(&mut self, node: NodeId) -> Option<&mut Engine> {
-        match &mut self.nodes[node].kind {
-            Kind::Box(boxed) => Some(&mut boxed.engine),
+            Kind::Box(boxed) => Some(boxed.driver.engine()),
             _ => None,
         }
     }

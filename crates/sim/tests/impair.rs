@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use weir_shape::{Layer, Link};
 use weir_sim::Chance;
 use weir_sim::impair::{
-    Fate, Impair, Impairments, Jitter, Limit, Loss, Outage, Reorder, Service, Shape, Shift, Trace,
+    Delivery, Impair, Impairments, Jitter, Limit, Loss, Outage, Reorder, Service, Shape, Shift,
+    Trace,
 };
 use weir_units::{Instant, Rate, Span};
 
@@ -69,7 +70,7 @@ fn impairments() -> impl Strategy<Value = Impairments> {
     )
 }
 
-fn fates(what: &Impairments, seed: u64, packets: &[(u64, usize)]) -> Vec<(Instant, Fate)> {
+fn fates(what: &Impairments, seed: u64, packets: &[(u64, usize)]) -> Vec<(Instant, Delivery)> {
     let mut impair = Impair::new(what, seed, 0);
     let mut now = Instant::ZERO;
     packets
@@ -92,7 +93,7 @@ proptest! {
         prop_assert_eq!(&run, &fates(&what, seed, &packets));
         let mut last = Instant::ZERO;
         for (&(sent, fate), (_, bytes)) in run.iter().zip(&packets) {
-            if let Fate::Arrives(arrival) = fate {
+            if let Delivery::Arrives(arrival) = fate {
                 prop_assert!(arrival.at >= sent, "before it was sent");
                 prop_assert!(arrival.at >= last, "out of order");
                 prop_assert!(arrival.wrong_bit.is_none_or(|bit| (bit as usize) < 8 * bytes));
@@ -115,8 +116,8 @@ fn a_reordered_packet_overtakes_or_falls_behind() {
             .iter()
             .enumerate()
             .map(|(n, (_, fate))| match fate {
-                Fate::Arrives(arrival) => (arrival.at, n + 1),
-                Fate::Lost(_) => panic!("nothing is lost here"),
+                Delivery::Arrives(arrival) => (arrival.at, n + 1),
+                Delivery::Lost(_) => panic!("nothing is lost here"),
             })
             .collect();
         at.sort();

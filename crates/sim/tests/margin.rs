@@ -3,13 +3,12 @@
 use std::net::IpAddr;
 
 use weir_engine::Config;
-use weir_packet::Side;
 use weir_policy::{Source as Text, read};
 use weir_shape::{Layer, Link};
 use weir_sim::impair::{Impairments, Limit};
 use weir_sim::tcp::TcpSpec;
 use weir_sim::{FlowSpec, LinkSpec, Queue, Source, World};
-use weir_units::{Instant, Rate, Span};
+use weir_units::{Instant, Rate, Span, Way};
 
 const IP: Link = Link { layer: Layer::Ip, overhead: 0 };
 
@@ -118,7 +117,11 @@ fn a_stream_that_does_not_slow_down_holds_nobody_above_a_line_that_falls() {
             .map(|_| {
                 let (waits, came) = behind.run(1);
                 assert!(came >= 36, "{stream}: {came} Mbit/s of 40");
-                let margin = behind.world.margin_of(3, Side::Lan).expect("finds");
+                let margin = behind
+                    .world
+                    .engine_of(3)
+                    .and_then(|engine| engine.margin(Way::Down))
+                    .expect("finds");
                 above += u64::from(margin.rate() > mbit(40));
                 waits
             })
@@ -200,7 +203,8 @@ fn a_bottleneck_behind_the_line_takes_nothing_from_what_is_found_upstream() {
     let mut off = Vec::new();
     for tenth in 50..300 {
         world.run_until(Instant::ZERO + Span::from_ms(tenth * 100));
-        let margin = world.margin_of(inner, Side::Wan).expect("finds");
+        let margin =
+            world.engine_of(inner).and_then(|engine| engine.margin(Way::Up)).expect("finds");
         let line = margin.line().unwrap_or(mbit(20));
         if line.bps().abs_diff(20_000_000) > 600_000 {
             off.push((tenth, line));

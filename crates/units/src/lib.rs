@@ -11,6 +11,7 @@ mod prefix;
 pub mod protocol;
 mod rate;
 mod size;
+mod terms;
 mod time;
 mod way;
 
@@ -19,5 +20,6 @@ pub use parse::Unreadable;
 pub use prefix::Prefix;
 pub use rate::Rate;
 pub use size::Bytes;
+pub use terms::{By, Layer, Origin, Priority, Raw};
 pub use time::{Instant, Span};
 pub use way::{ByWay, Way};

@@ -3,9 +3,10 @@
 use std::ops::{Index, IndexMut};
 
 /// Which way a frame travels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Way {
     /// Towards the LAN.
+    #[default]
     Down,
     /// Towards the WAN.
     Up,
@@ -14,6 +15,16 @@ pub enum Way {
 impl Way {
     /// Both, in the order in which they are told.
     pub const ALL: [Way; 2] = [Way::Down, Way::Up];
+
+    /// The opposite way.
+    #[must_use]
+    #[inline]
+    pub const fn other(self) -> Way {
+        match self {
+            Way::Down => Way::Up,
+            Way::Up => Way::Down,
+        }
+    }
 
     /// As it is written.
     #[must_use]

@@ -8,7 +8,7 @@ use super::markdown;
 use super::{Files, Problem};
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
-const HEADING: &str = "## Who may use whom";
+const HEADING: &str = "## Crate dependencies";
 
 #[derive(Debug, PartialEq, Eq)]
 enum Allowed {
@@ -115,7 +115,7 @@ fn ours<'t>(owner: &'t toml::Table, kind: &str) -> impl Iterator<Item = String> 
 mod tests {
     use super::*;
 
-    const TABLE: &str = "# x\n## Who may use whom\n\n| crate | may use |\n|---|---|\n\
+    const TABLE: &str = "# x\n## Crate dependencies\n\n| crate | may use |\n|---|---|\n\
         | units | nothing of ours |\n| packet, io | units |\n| cli | everything |\n## Next\n";
 
     fn problems(name: &str, manifest: &str) -> Vec<Problem> {

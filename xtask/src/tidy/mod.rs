@@ -2,6 +2,7 @@
 //! a file; it gets the text of the whole project and gives back what is wrong, with the place and
 //! the cure. Checks touch no file system, so their tests are a few lines of text.
 
+mod dead;
 mod edges;
 mod files;
 mod limits;
@@ -52,7 +53,7 @@ impl fmt::Display for Problem {
     }
 }
 
-const CHECKS: [fn(&Files) -> Vec<Problem>; 12] = [
+const CHECKS: [fn(&Files) -> Vec<Problem>; 13] = [
     edges::check,
     sizes::check,
     readme::check,
@@ -64,6 +65,7 @@ const CHECKS: [fn(&Files) -> Vec<Problem>; 12] = [
     map::check,
     specification::check,
     orphans::check,
+    dead::check,
     words::check,
 ];
 

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use weir_classify::{From, Raw, Spec, Target, When};
+use weir_classify::{Origin, Raw, Spec, Target, When};
 use weir_packet::{Headers, Side, ethernet};
 use weir_units::Prefix;
 
@@ -105,10 +105,10 @@ fn is_protocol(h: &Headers, number: u8) -> bool {
 
 fn raw_holds(raw: &Raw, h: &Headers, bytes: &[u8]) -> bool {
     let start = match raw.from {
-        From::Frame => 0,
-        From::Net if h.net_at != 0 => h.net_at,
-        From::Transport if h.transport_at != 0 => h.transport_at,
-        From::Payload if h.payload_at != 0 => h.payload_at,
+        Origin::Frame => 0,
+        Origin::Net if h.net_at != 0 => h.net_at,
+        Origin::Transport if h.transport_at != 0 => h.transport_at,
+        Origin::Payload if h.payload_at != 0 => h.payload_at,
         _ => return false,
     };
     let at = usize::from(start) + usize::from(raw.at);

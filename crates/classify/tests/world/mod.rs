@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use weir_classify::{By, Class, Each, From, Raw, Rule, Spec, Target, When};
+use weir_classify::{By, Class, Each, Origin, Raw, Rule, Spec, Target, When};
 use weir_packet::{Build, Net, Side};
 use weir_units::{Prefix, Span};
 
@@ -46,7 +46,7 @@ fn mac(n: u8) -> [u8; 6] {
 }
 
 fn raw() -> impl Strategy<Value = Vec<Raw>> {
-    let from = select(vec![From::Frame, From::Net, From::Transport, From::Payload]);
+    let from = select(vec![Origin::Frame, Origin::Net, Origin::Transport, Origin::Payload]);
     let one = (from, 0u16..24, 1u8..=8, 0u64..3, 1u64..4)
         .prop_map(|(from, at, length, value, mask)| Raw { from, at, length, value, mask });
     prop_oneof![9 => Just(vec![]), 1 => prop::collection::vec(one, 1..3)]

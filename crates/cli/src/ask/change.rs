@@ -1,7 +1,8 @@
 //! What a change of policy, a confirmation or the history come to, in words.
 
 use weir_control::{
-    Applied, Compared, Confirmed, Fate, History, Mode, Moved, Observed, Stopped, Subscribers,
+    Applied, Compared, Confirmed, History, Mode, Moved, Observed, RevisionState, Stopped,
+    Subscribers,
 };
 use weir_lab::Grid;
 
@@ -67,11 +68,13 @@ pub(super) fn history(answer: &History) -> Vec<String> {
     for revision in answer.revisions.iter().rev() {
         let is_current = revision.number == answer.current;
         let fate = match revision.fate {
-            Fate::Waiting if is_current => "waits for `weir confirm`",
-            Fate::Waiting | Fate::Undone => "never confirmed",
-            Fate::Confirmed if is_current => "in effect",
-            Fate::Confirmed if revision.number == answer.confirmed => "comes back unless confirmed",
-            Fate::Confirmed => "",
+            RevisionState::Waiting if is_current => "waits for `weir confirm`",
+            RevisionState::Waiting | RevisionState::Undone => "never confirmed",
+            RevisionState::Confirmed if is_current => "in effect",
+            RevisionState::Confirmed if revision.number == answer.confirmed => {
+                "comes back unless confirmed"
+            }
+            RevisionState::Confirmed => "",
         };
         let first = revision.changes.first().map_or("", String::as_str);
         let why = if revision.comment.is_empty() { first } else { &revision.comment };

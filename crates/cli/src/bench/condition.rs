@@ -9,9 +9,9 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use weir_condition::{Conditioner, Counters, Edit, Fate, Leaf, Spec, Told};
+use weir_condition::{Conditioner, Counters, Edit, Leaf, Pacing, Spec, Told};
 use weir_packet::{Build, Flow, Headers, Label, Side, tcp};
-use weir_units::{Instant, Rate, Span};
+use weir_units::{ByWay, Instant, Rate, Span};
 
 use super::{Figures, Rounds, per, timed, within};
 use crate::out::problem;
@@ -96,7 +96,7 @@ impl Bench {
         let mut stage = Conditioner::new(leaves as usize);
         let told = Told { window: true, pace_acks: true, least: 4, ..Told::default() };
         let leaf = |number| Leaf { number, told: 1, rate: RATE, fixed: true };
-        let leaves = [(0..leaves).map(leaf).collect(), Vec::new()];
+        let leaves = ByWay { up: (0..leaves).map(leaf).collect(), down: Vec::new() };
         let spec = Spec { told: vec![Told::default(), told], leaves };
         stage.apply(&mut Edit::between(&Spec::default(), &spec, connections as usize));
         Bench {
@@ -132,7 +132,7 @@ impl Bench {
         }
     }
 
-    fn one(&mut self, at: usize) -> Fate {
+    fn one(&mut self, at: usize) -> Pacing {
         let (bytes, headers) = (&mut self.frames[at], &self.headers[at]);
         self.stage.frame(self.now, bytes, headers, &self.labels[at], 0)
     }
@@ -182,7 +182,7 @@ impl Bench {
     /// Not inlined: instructions are counted within it.
     #[inline(never)]
     fn pass(&mut self, side: Side) {
-        self.stage.expect(side, &self.labels);
+        self.stage.expect(side.way(), &self.labels);
         for at in 0..BURST {
             black_box(self.one(at));
             black_box(self.stage.take(self.now));

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use rustix::time::{ClockId, clock_gettime};
 use weir_engine::{Config, Engine, Planner};
 use weir_packet::{Build, Burst, Pool, Side};
-use weir_units::{Instant, Span};
+use weir_units::{Instant, Span, Way};
 
 use super::{Figures, Json, within};
 use crate::out::problem;
@@ -178,10 +178,10 @@ impl Bench {
 
     /// What the removal left goes.
     fn drain(&mut self) {
-        let most = 4 * self.engine.waiting(Side::Lan).0;
+        let most = 4 * self.engine.waiting(Way::Down).0;
         for _ in 0..most {
             let Some(at) = self.engine.next_wakeup() else { return };
-            if self.engine.waiting(Side::Lan).0 <= self.children as usize {
+            if self.engine.waiting(Way::Down).0 <= self.children as usize {
                 return;
             }
             self.now = self.now.max(at);

@@ -8,10 +8,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use weir_condition::meter::{Colour, Terms};
-use weir_condition::police::{Edit, Fate, Police, Policer, Spec, Treatment};
+use weir_condition::police::{Action, Edit, Police, Policer, Spec, Treatment};
 use weir_packet::{Headers, Label, Side};
 use weir_units::limits::BURST_FRAMES;
-use weir_units::{Bytes, Instant, Rate, Span};
+use weir_units::{Bytes, Instant, Rate, Span, Way};
 
 use super::{Figures, Rounds, per, timed, within};
 
@@ -72,8 +72,11 @@ impl Bench {
     fn new(args: &Args) -> Bench {
         let (rate, burst) = (Rate::from_bps(10_000_000_000), Bytes::new(64 << 10));
         let terms = Terms::two_rates(rate, burst, rate.plus(rate), burst);
-        let fates =
-            [Fate::Forward(Colour::Green, None), Fate::Forward(Colour::Yellow, None), Fate::Drop];
+        let fates = [
+            Action::Forward(Colour::Green, None),
+            Action::Forward(Colour::Yellow, None),
+            Action::Drop,
+        ];
         let police = Treatment::Police(Police { terms, fates, aware: false });
         let leaves = (0..args.leaves).map(|leaf| (leaf, 0)).collect();
         let spec = Spec { treatments: vec![police], leaves };
@@ -118,7 +121,7 @@ impl Bench {
             }
             self.next += burst;
             self.now += Span::from_ns(100);
-            self.policer.expect(Side::Lan, labels);
+            self.policer.expect(Way::Up, labels);
             for label in labels {
                 let judged = self.policer.treat(self.now, FRAME, &mut bytes, label);
                 passed += usize::from(judged.is_ok() && label.colour == 0);

@@ -281,7 +281,7 @@ fn spec(args: &Args) -> Spec {
     };
     if args.levels == 2 {
         (0..args.leaves).for_each(|_| _ = add(LINK, true, &mut nodes));
-        return Spec { rate: RATE, link: Link::default(), nodes, cares };
+        return Spec { rate: RATE, link: Link::default(), nodes, cares, ..Spec::default() };
     }
     let tops: Vec<u32> = (0..args.tops).map(|_| add(LINK, false, &mut nodes)).collect();
     let mut parent = LINK;
@@ -295,5 +295,5 @@ fn spec(args: &Args) -> Spec {
         };
         add(parent, true, &mut nodes);
     }
-    Spec { rate: RATE, link: Link::default(), nodes, cares }
+    Spec { rate: RATE, link: Link::default(), nodes, cares, ..Spec::default() }
 }

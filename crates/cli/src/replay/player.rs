@@ -3,10 +3,10 @@
 
 use std::io::{IsTerminal as _, Read};
 
-use weir_engine::{Config, Engine, Planner};
+use weir_engine::{Config, Driver, Engine, Planner, Single};
 use weir_io::{Capture, Record, to_ethernet};
 use weir_lab::grouped;
-use weir_packet::{Burst, Headers, Pool, Side};
+use weir_packet::{Headers, Member, Pool};
 use weir_policy::Plan;
 use weir_units::{Instant, Prefix, Span};
 
@@ -43,10 +43,11 @@ pub(crate) type Look<'l> = dyn FnMut(u64, &Engine) + 'l;
 
 /// An engine that is fed with a capture.
 pub(crate) struct Player<'l> {
-    pub(crate) engine: Engine,
+    driver: Driver,
+    /// When it was driven last.
+    then: Instant,
     pub(crate) run: Run,
     sides: Sides,
-    burst: Burst,
     bytes: Vec<u8>,
     each_second: Option<&'l mut Look<'l>>,
     seconds: u64,
@@ -65,10 +66,13 @@ impl<'l> Player<'l> {
         // two queues and a burst; a buffer takes what a capture on a host may have: 64 KB
         let pool = Pool::new(2 * queue + 64, usize::from(u16::MAX));
         Ok(Player {
-            engine: Engine::new(config, pool, change, Instant::ZERO),
+            driver: Driver::new(
+                Engine::new(config, pool, change, Instant::ZERO),
+                &Member::ONE_EACH,
+            ),
+            then: Instant::ZERO,
             run: Run::default(),
             sides: Sides::new(lan, plan),
-            burst: Burst::new(),
             bytes: Vec::new(),
             each_second: None,
             seconds: 0,
@@ -101,12 +105,13 @@ impl<'l> Player<'l> {
         if self.run.trouble.is_none() {
             self.run.trouble = capture.truncated().map(ToString::to_string);
         }
-        self.run.end = leave_until(&mut self.engine, Instant::MAX).max(self.run.last);
+        self.leave_until(Instant::MAX);
+        self.run.end = self.run.end.max(self.run.last);
         if let Some(look) = &mut self.each_second {
-            look(self.seconds + 1, &self.engine);
+            look(self.seconds + 1, self.driver.engine());
         }
         self.run.guessed = self.sides.guessed;
-        (self.run, self.engine)
+        (self.run, self.driver.into_engine())
     }
 
     fn record(&mut self, record: &Record<'_>) {
@@ -124,13 +129,11 @@ impl<'l> Player<'l> {
         let side = self.sides.of(record.link, &headers, &self.bytes);
         let now = self.moment(record.at);
         self.pass_until(now);
-        if let Some(frame) = self.engine.pool_mut().fill(&self.bytes)
-            && let Err(frame) = self.burst.push(frame)
-        {
-            self.engine.pool_mut().give(frame);
-        }
-        self.engine.receive(now, side, &mut self.burst);
-        self.engine.age(now);
+        let end = &mut self.run.end;
+        let mut ports =
+            Single { came: Some((side, &self.bytes[..])), left: |_, _: &[u8]| *end = now };
+        self.driver.poll(now, &mut ports);
+        self.then = now;
         self.run.frames += 1;
     }
 
@@ -150,34 +153,23 @@ impl<'l> Player<'l> {
     }
 
     fn pass_until(&mut self, now: Instant) {
-        if let Some(look) = &mut self.each_second {
-            while now >= Instant::ZERO + Span::from_secs(self.seconds + 1) {
-                self.seconds += 1;
-                leave_until(&mut self.engine, Instant::ZERO + Span::from_secs(self.seconds));
-                look(self.seconds, &self.engine);
+        while self.each_second.is_some() && now >= Instant::ZERO + Span::from_secs(self.seconds + 1)
+        {
+            self.seconds += 1;
+            self.leave_until(Instant::ZERO + Span::from_secs(self.seconds));
+            if let Some(look) = &mut self.each_second {
+                look(self.seconds, self.driver.engine());
             }
         }
-        leave_until(&mut self.engine, now);
+        self.leave_until(now);
     }
-}
 
-/// Lets leave what may leave up to `until`; returns when the last frame left.
-fn leave_until(engine: &mut Engine, until: Instant) -> Instant {
-    let mut out = Burst::new();
-    let mut last = Instant::ZERO;
-    while let Some(at) = engine.next_wakeup().filter(|at| *at <= until) {
-        let waiting = engine.pool().free();
-        for side in [Side::Lan, Side::Wan] {
-            engine.transmit(at, side, &mut out);
-            while let Some(frame) = out.pop() {
-                last = at;
-                engine.pool_mut().give(frame);
-            }
-        }
-        if engine.pool().free() == waiting {
-            // an engine that says "now" and sends nothing would keep us here for ever
-            break;
+    /// Lets leave what may leave up to `until`.
+    fn leave_until(&mut self, until: Instant) {
+        while let Some(at) = self.driver.next_at(self.then).filter(|at| *at <= until) {
+            let end = &mut self.run.end;
+            self.driver.poll(at, &mut Single { came: None, left: |_, _: &[u8]| *end = at });
+            self.then = at;
         }
     }
-    last
 }

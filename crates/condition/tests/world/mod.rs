@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_condition::{Conditioner, Edit, Fate, Spec};
+use weir_condition::{Conditioner, Edit, Pacing, Spec};
 use weir_packet::{Flow, Frame, Headers, Label, Net, Pool, Side, checksum, tcp};
 use weir_units::{Instant, Span};
 
@@ -76,8 +76,8 @@ impl World {
         let bytes = self.pool.bytes_mut(&frame);
         let (frame, until) =
             match self.conditioner.frame(self.now, bytes, &headers, &label, waiting) {
-                Fate::Pass => (Some(frame), None),
-                Fate::Hold(due) => match self.conditioner.hold(frame, label, due) {
+                Pacing::Pass => (Some(frame), None),
+                Pacing::Hold(due) => match self.conditioner.hold(frame, label, due) {
                     Ok(()) => (None, Some(due)),
                     Err(frame) => (Some(frame), None),
                 },

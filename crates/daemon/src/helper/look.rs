@@ -2,6 +2,7 @@
 //! can be done without asking, and told otherwise.
 
 use weir_io::netdev;
+use weir_packet::{BySide, Side};
 use weir_units::limits;
 
 use super::serve::Serving;
@@ -20,8 +21,9 @@ impl Serving<'_> {
         }
         troubles.extend(self.look_at_the_bridge());
         let names = self.names.clone();
-        let mut queues = [0; 2];
-        for (side, name) in names.iter().enumerate() {
+        let mut queues = BySide::default();
+        for side in Side::ALL {
+            let name = names[side].as_str();
             if netdev::index_of(name).is_err() {
                 // the daemon has it in its own list, if it is not called otherwise now
                 troubles.extend(self.renamed(side));
@@ -39,7 +41,7 @@ impl Serving<'_> {
             *count += 1;
             *count <= limits::XDP_OWN_ADDRESSES
         });
-        Look { mac: own.mac, addresses: own.addresses, queues, troubles }
+        Look { mac: own.mac, addresses: own.addresses, queues: queues.both(), troubles }
     }
 
     /// The bridge is what carries the traffic when weir does not: one of ours is made again, or set
@@ -70,7 +72,7 @@ impl Serving<'_> {
     fn make_again(&self, bridge: &Bridge) -> Result<(), String> {
         netdev::create_bridge(&bridge.name).map_err(|e| format!("{}: {e}", bridge.name))?;
         bridge.make_silent()?;
-        for name in &self.names {
+        for name in self.names.values() {
             bridge.take_in(name)?;
             if self.via == Via::Packet && self.is_carried_by_weir() {
                 netdev::set_isolated(name, true).map_err(|e| format!("{name}: {e}"))?;
@@ -80,11 +82,12 @@ impl Serving<'_> {
     }
 
     fn strangers(&self, bridge: &Bridge) -> Vec<Trouble> {
-        let mut strangers = bridge.strangers([&self.names[0], &self.names[1]]).unwrap_or_default();
+        let mut strangers =
+            bridge.strangers(self.names.as_ref().map(String::as_str).both()).unwrap_or_default();
         // a port that is called otherwise now
         strangers.retain(|name| {
             let index = netdev::index_of(name).ok();
-            self.opened.iter().flatten().all(|(opened, _)| Some(*opened) != index)
+            self.opened.values().flatten().all(|(opened, _)| Some(*opened) != index)
         });
         let Some(first) = strangers.first() else { return Vec::new() };
         // a bridge with a thousand ports is told in a line, too
@@ -99,7 +102,7 @@ impl Serving<'_> {
     }
 
     /// A port of another name is used as before, and will not be found again when it goes.
-    fn renamed(&self, side: usize) -> Option<Trouble> {
+    fn renamed(&self, side: Side) -> Option<Trouble> {
         let (index, _) = self.opened[side]?;
         let now = netdev::name_of(index).ok()?;
         let name = &self.names[side];
@@ -113,7 +116,7 @@ impl Serving<'_> {
         ))
     }
 
-    fn look_at_a_port(&self, side: usize, name: &str) -> Vec<Trouble> {
+    fn look_at_a_port(&self, side: Side, name: &str) -> Vec<Trouble> {
         let mut troubles = Vec::new();
         let now = netdev::facts(name).map_or(0, |netdev| netdev.mtu);
         if let Some((_, opened)) = self.opened[side].filter(|(_, opened)| now > *opened) {

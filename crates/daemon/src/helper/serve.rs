@@ -14,7 +14,7 @@ use weir_io::page::Page;
 use weir_io::privileges::{self, Capabilities, Capability, Confined};
 use weir_io::signals::Signals;
 use weir_io::wait::now;
-use weir_packet::Side;
+use weir_packet::{BySide, Side};
 use weir_units::Span;
 
 use super::open;
@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> ExitCode {
         return problem("weir starts its helper itself");
     };
     let [lan, wan] = &args.ports[..] else { return problem("weir starts its helper itself") };
-    let names = [lan.clone(), wan.clone()];
+    let names = BySide { lan: lan.clone(), wan: wan.clone() };
     let undo = Undo::open(undo_path(&args.socket));
     let door = inode(&args.socket);
     let mut helper = Serving {
@@ -61,7 +61,7 @@ pub fn run(args: &Args) -> ExitCode {
         door,
         carried: false,
         was_there: false,
-        opened: [None, None],
+        opened: BySide::default(),
         via: args.io,
     };
     if let Err(why) = give_up(args) {
@@ -126,7 +126,7 @@ fn give_up(args: &Args) -> Result<(), String> {
 
 pub(super) struct Serving<'a> {
     pub(super) args: &'a Args,
-    pub(super) names: [String; 2],
+    pub(super) names: BySide<String>,
     pub(super) bridge: Option<Bridge>,
     /// Looks at the daemon's pulse while the guard does not.
     watcher: Option<Watcher>,
@@ -139,7 +139,7 @@ pub(super) struct Serving<'a> {
     /// The ports were in the bridge already.
     was_there: bool,
     /// What the interfaces were when they were opened last: number and MTU.
-    pub(super) opened: [Option<(u32, usize)>; 2],
+    pub(super) opened: BySide<Option<(u32, usize)>>,
     pub(super) via: Via,
 }
 
@@ -212,7 +212,7 @@ impl Serving<'_> {
     }
 
     fn begin(&mut self) -> Result<Given, Vec<String>> {
-        let names = [self.names[0].as_str(), self.names[1].as_str()];
+        let names = self.names.as_ref().map(String::as_str).both();
         let (netdevs, notes) = open::examine(names, &mut self.undo)?;
         let one = |why: String| vec![why];
         if self.args.bypass {
@@ -260,7 +260,7 @@ impl Serving<'_> {
 
     fn open(&mut self, side: Side, via: Via) -> Result<Given, Vec<String>> {
         let mut notes = Vec::new();
-        let netdev = open::usable(&self.names[side as usize], &mut notes, &mut self.undo)?;
+        let netdev = open::usable(&self.names[side], &mut notes, &mut self.undo)?;
         let opened = match via {
             Via::Packet => open::packet(&netdev),
             Via::Xdp | Via::Auto => {
@@ -272,14 +272,14 @@ impl Serving<'_> {
             }
         };
         let (opened, fds) = opened.map_err(|why| vec![why])?;
-        self.opened[side as usize] = Some((opened.index, opened.mtu));
+        self.opened[side] = Some((opened.index, opened.mtu));
         self.via = via;
         Ok((Said { notes, opened: Some(opened), ..Said::default() }, fds))
     }
 
     /// Returns what the operator should know.
     fn join(&mut self, side: Side, via: Via) -> Result<Option<String>, String> {
-        let name = &self.names[side as usize];
+        let name = &self.names[side];
         let Some(bridge) = &self.bridge else {
             if netdev::facts(name).is_ok_and(|netdev| !netdev.promiscuous) {
                 self.undo.promiscuous(name);
@@ -318,12 +318,14 @@ impl Serving<'_> {
         let inherited = rustix::io::dup(&page).map_err(|e| format!("no page: {e}"))?;
         let mut command = Command::new("/proc/self/exe");
         command.arg0("weir").arg("guard");
-        command.args(["--page", &inherited.as_raw_fd().to_string(), "--ports"]).args(&self.names);
+        command
+            .args(["--page", &inherited.as_raw_fd().to_string(), "--ports"])
+            .args(self.names.values());
         command.stdin(Stdio::from(end)).stdout(Stdio::null());
         let child = command.spawn().map_err(|e| format!("the guard cannot be started: {e}"))?;
         self.guard = Some(child);
         let page = Page::of(page).map_err(|e| format!("no page: {e}"))?;
-        self.watcher = Some(Watcher::new(page, self.names.to_vec(), Duty::Helper));
+        self.watcher = Some(Watcher::new(page, self.names.clone().both().to_vec(), Duty::Helper));
         Ok((Said::default(), vec![life.into()]))
     }
 
@@ -366,7 +368,7 @@ impl Serving<'_> {
         match &mut self.watcher {
             Some(watcher) => watcher.open_the_way(),
             None if self.bridge.is_some() => {
-                for name in &self.names {
+                for name in self.names.values() {
                     // where AF_XDP was used there is nothing to undo
                     let _ = netdev::set_isolated(name, false);
                 }

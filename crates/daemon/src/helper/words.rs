@@ -99,7 +99,7 @@ pub(crate) struct Interface {
 pub(crate) struct Look {
     pub(crate) mac: [u8; 6],
     pub(crate) addresses: Vec<IpAddr>,
-    /// Receive queues of each port; 0 where there is no interface.
+    /// Receive queues of the port of either side, LAN first; 0 where there is no interface.
     pub(crate) queues: [u32; 2],
     /// What is wrong, each with its cure.
     pub(crate) troubles: Vec<Trouble>,
@@ -110,7 +110,7 @@ mod sides {
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
     pub(super) fn serialize<S: Serializer>(side: &Side, to: S) -> Result<S::Ok, S::Error> {
-        (*side as usize).serialize(to)
+        u8::from(*side == Side::Wan).serialize(to)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Side, D::Error> {

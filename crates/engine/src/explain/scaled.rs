@@ -2,8 +2,8 @@
 //! guarantees that do not fit (docs/policy.md), for the link as fast as it is now.
 
 use weir_policy::Plan;
-use weir_policy::plan::{Node, NodeId, Shares};
-use weir_units::{ByWay, Rate};
+use weir_policy::plan::{Node, NodeId};
+use weir_units::{Rate, Way};
 
 /// A guarantee that is not whole.
 pub(super) struct Scaled {
@@ -20,24 +20,19 @@ struct Promised {
 }
 
 /// By node on the way from the link down to `leaf`: how its guarantee is scaled, if it is.
-pub(super) fn scaled(
-    plan: &Plan,
-    leaf: NodeId,
-    line: Rate,
-    of: impl Fn(&ByWay<Shares>) -> Shares,
-) -> Vec<(NodeId, Scaled)> {
-    let mut way: Vec<NodeId> = Vec::new();
+pub(super) fn scaled(plan: &Plan, leaf: NodeId, line: Rate, way: Way) -> Vec<(NodeId, Scaled)> {
+    let mut path: Vec<NodeId> = Vec::new();
     let mut at = leaf;
     while plan.node(at).parent != at {
-        way.push(at);
+        path.push(at);
         at = plan.node(at).parent;
     }
     let mut there = line;
     let mut found = Vec::new();
-    for &node in way.iter().rev() {
+    for &node in path.iter().rev() {
         let Node { parent, shares, .. } = plan.node(node);
-        let guaranteed = of(shares).rate;
-        let Promised { sum, beside_others } = promised(plan, *parent, &of);
+        let guaranteed = shares[way].rate;
+        let Promised { sum, beside_others } = promised(plan, *parent, way);
         let kept = if beside_others { there.part(990_000) } else { there };
         there = guaranteed;
         if sum > u128::from(kept.bps()) {
@@ -50,11 +45,11 @@ pub(super) fn scaled(
     found
 }
 
-fn promised(plan: &Plan, parent: NodeId, of: impl Fn(&ByWay<Shares>) -> Shares) -> Promised {
+fn promised(plan: &Plan, parent: NodeId, way: Way) -> Promised {
     let mut promised = Promised { sum: 0, beside_others: false };
     for (child, id) in plan.nodes.iter().zip(0..) {
         if child.parent == parent && id != parent {
-            let rate = of(&child.shares).rate;
+            let rate = child.shares[way].rate;
             promised.sum += u128::from(rate.bps());
             promised.beside_others |= rate == Rate::ZERO;
         }
@@ -81,7 +76,7 @@ mod tests {
         };
         let found = |mbit: u64| -> Vec<(NodeId, u64, u128)> {
             let line = Rate::from_bps(mbit * 1_000_000);
-            let found = scaled(plan, node("/a/x"), line, |shares| shares.up);
+            let found = scaled(plan, node("/a/x"), line, Way::Up);
             found.into_iter().map(|(node, s)| (node, s.rate.bps(), s.factor)).collect()
         };
         // beside /a is what is nobody's, without a guarantee: of 20 Mbit/s it leaves 99 %, of which

@@ -5,8 +5,7 @@
 //! in the part that the other side acknowledges: acknowledgements come back as fast as the line
 //! lets data through, whatever waits before it. Data of other protocols share that fate.
 
-use weir_packet::Side;
-use weir_units::{Bytes, Instant, Rate, Span};
+use weir_units::{Bytes, Instant, Rate, Span, Way};
 
 use super::Margin;
 use crate::ledger::Count;
@@ -145,13 +144,13 @@ impl Margin {
         self.all += bytes;
         self.slope.leaves(now, self.all);
         let through = rate_of(bytes, lasted);
-        let carried = match self.towards {
-            Side::Lan => bytes,
-            Side::Wan => self.mix.carried(bytes, before.uploads, look.uploads),
+        let carried = match self.way {
+            Way::Down => bytes,
+            Way::Up => self.mix.carried(bytes, before.uploads, look.uploads),
         };
-        let lately = match self.towards {
-            Side::Lan => through,
-            Side::Wan => self.mix.lately(carried, lasted),
+        let lately = match self.way {
+            Way::Down => through,
+            Way::Up => self.mix.lately(carried, lasted),
         };
         let sinks = lately > through.plus(through.part(SAME_UP));
         // no queue: all that left was carried, whoever acknowledges it later
@@ -159,15 +158,15 @@ impl Margin {
             Queue::Short => (bytes, through),
             _ => (carried, lately),
         };
-        if self.towards == Side::Wan && is_news {
+        if self.way == Way::Up && is_news {
             self.slope.hears(&look.round_trip, self.rate.time_for(FRAME));
         }
         let left = look.left.saturating_sub(before.left);
         let waited = look.waited.ns().saturating_sub(before.waited.ns()) / left.max(1);
         let waits = waited > (WAITS + self.rate.time_for(FRAMES)).ns();
         // on this side of the line frames wait here even where weir lets through a little too much
-        let most = match (self.towards, queue) {
-            (Side::Wan, Queue::Long) => BINDS_UP,
+        let most = match (self.way, queue) {
+            (Way::Up, Queue::Long) => BINDS_UP,
             _ => BINDS,
         };
         let binds = waits && came >= self.rate.part(most);

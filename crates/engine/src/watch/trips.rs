@@ -10,9 +10,9 @@
 //! A sample of connections is timed, one in each of a few slots, so that nearly every frame costs
 //! one look at who has the slot that it would have.
 
-use weir_packet::{Flow, Side};
+use weir_packet::{BySide, Flow};
 use weir_units::limits::ROUND_TRIPS;
-use weir_units::{Instant, Span};
+use weir_units::{ByWay, Instant, Span, Way};
 
 use super::votes::{self, Voice};
 
@@ -94,20 +94,19 @@ pub(super) struct Said {
     /// The number behind its last byte, if it has new ones.
     pub(super) end: Option<u32>,
     /// Its hosts, of the LAN and of the WAN side.
-    pub(super) hosts: [u32; 2],
+    pub(super) hosts: BySide<u32>,
 }
 
 /// What is under way, and what was taken.
 #[derive(Debug)]
 pub(super) struct Trips {
-    /// By the side that is timed: one of them does not wait for the other.
-    slots: Box<[[Slot; ROUND_TRIPS]; 2]>,
-    /// How many wait to leave, by the side that they go to.
-    waiting: [u32; 2],
-    /// When the next may begin, by the side that it goes to.
-    next_at: [Instant; 2],
-    /// By the side that was timed.
-    tallies: [Tally; 2],
+    /// By the way that what is timed travels: one of them does not wait for the other.
+    slots: Box<ByWay<[Slot; ROUND_TRIPS]>>,
+    /// How many wait to leave.
+    waiting: ByWay<u32>,
+    /// When the next may begin.
+    next_at: ByWay<Instant>,
+    tallies: ByWay<Tally>,
     /// Of data from the LAN side.
     data: Tally,
 }
@@ -126,11 +125,11 @@ struct Slot {
     is_doubtful: bool,
     /// Whose it is, of the LAN and of the WAN side, and the shortest way of its connection that is
     /// known; 0: none.
-    hosts: [u32; 2],
+    hosts: BySide<u32>,
     known_us: u32,
     stage: Stage,
-    /// The side that it goes to.
-    towards: Side,
+    /// The way that it travels.
+    way: Way,
     /// When it came, then when it left.
     at: Instant,
     /// When data came last from where it goes.
@@ -167,10 +166,10 @@ const NOBODY: Slot = Slot {
     first: 0,
     next_left: None,
     is_doubtful: false,
-    hosts: [0; 2],
+    hosts: BySide { lan: 0, wan: 0 },
     known_us: 0,
     stage: Stage::Free,
-    towards: Side::Lan,
+    way: Way::Down,
     at: Instant::ZERO,
     heard: Instant::ZERO,
 };
@@ -178,59 +177,64 @@ const NOBODY: Slot = Slot {
 impl Trips {
     pub(super) fn new() -> Trips {
         Trips {
-            slots: Box::new([[NOBODY; ROUND_TRIPS]; 2]),
-            waiting: [0; 2],
-            next_at: [Instant::ZERO; 2],
-            tallies: [Tally::new(), Tally::new()],
+            slots: Box::new(ByWay::same([NOBODY; ROUND_TRIPS])),
+            waiting: ByWay::default(),
+            next_at: ByWay::default(),
+            tallies: ByWay { down: Tally::new(), up: Tally::new() },
             data: Tally::new(),
         }
     }
 
-    /// Whether another round trip may begin with what comes in from `side`.
+    /// Whether another round trip may begin with what travels this way.
     #[inline]
-    pub(super) fn may_begin(&self, now: Instant, side: Side) -> bool {
-        self.next_at[side.other() as usize] <= now
+    pub(super) fn may_begin(&self, now: Instant, way: Way) -> bool {
+        self.next_at[way] <= now
     }
 
     /// Whether a connection is timed.
     #[inline]
     pub(super) const fn is_timed(&self, flow: Flow) -> bool {
-        let [lan, wan] = &*self.slots;
-        lan[place(flow)].flow.index == flow.index || wan[place(flow)].flow.index == flow.index
+        let ByWay { down, up } = &*self.slots;
+        down[place(flow)].flow.index == flow.index || up[place(flow)].flow.index == flow.index
     }
 
-    /// Whether [`Trips::left`] wants to see what leaves through the port of `side`.
+    /// Whether [`Trips::left`] wants to see frames that leave on this way.
     #[inline]
-    pub(super) const fn waits_for(&self, side: Side) -> bool {
-        self.waiting[side as usize] != 0
+    pub(super) const fn waits_for(&self, way: Way) -> bool {
+        match way {
+            Way::Down => self.waiting.down != 0,
+            Way::Up => self.waiting.up != 0,
+        }
     }
 
-    /// A segment came in from `side`, of a connection that is timed or may be. `shortest_us` is
+    /// A segment travels this way, of a connection that is timed or may be. `shortest_us` is
     /// that of its connection towards the WAN, if anything is remembered of it.
     #[inline(never)]
     pub(super) fn frame(
         &mut self,
         now: Instant,
-        side: Side,
+        way: Way,
         flow: Flow,
         said: &Said,
         mut shortest_us: Option<&mut [u32; 2]>,
     ) {
-        let slot = *self.slot(side, flow);
+        // it answers what travels the other way
+        let answers = way.other();
+        let slot = *self.slot(answers, flow);
         if slot.flow == flow && slot.stage == Stage::Running {
             if slot.is_answered(said) {
-                self.free(side, flow);
-                let known = if side == Side::Wan { shortest_us.as_deref_mut() } else { None };
+                self.free(answers, flow);
+                let known = if answers == Way::Up { shortest_us.as_deref_mut() } else { None };
                 self.answered(now, &slot, said, known);
             } else if said.has_data {
-                self.slot(side, flow).heard = now;
+                self.slot(answers, flow).heard = now;
             }
         }
-        let slot = *self.slot(side.other(), flow);
+        let slot = *self.slot(way, flow);
         let clock = said.stamps.map(|(value, _)| value);
         match slot.stage {
             _ if slot.flow != flow => {
-                self.begin(now, side.other(), flow, said, shortest_us.as_deref());
+                self.begin(now, way, flow, said, shortest_us.as_deref());
             }
             // the first frame with a new value is the first that can be echoed
             Stage::Armed if clock.is_some_and(|now| now != slot.want) => {
@@ -238,7 +242,7 @@ impl Trips {
                 self.set(Slot { want, at: now, stage: Stage::Waiting, ..slot });
             }
             _ if now.since(slot.at) < PATIENCE => {}
-            _ => self.free(side.other(), flow),
+            _ => self.free(way, flow),
         }
     }
 
@@ -246,7 +250,7 @@ impl Trips {
     fn answered(&mut self, now: Instant, slot: &Slot, said: &Said, known: Option<&mut [u32; 2]>) {
         let shortest = known.as_ref().map(|us| us[BY_CLOCK]);
         let Some(took) = slot.took(now, shortest) else { return };
-        let tally = &mut self.tallies[slot.towards as usize];
+        let tally = &mut self.tallies[slot.way];
         let Some(us) = known else { return tally.add(now, took, None, said.hosts) };
         let [clock, data] = us;
         tally.add(now, took, slot.by_clock.then_some(clock), said.hosts);
@@ -257,20 +261,13 @@ impl Trips {
     }
 
     /// Times this segment, if there is room.
-    fn begin(
-        &mut self,
-        now: Instant,
-        towards: Side,
-        flow: Flow,
-        said: &Said,
-        known: Option<&[u32; 2]>,
-    ) {
-        let next_at = &mut self.next_at[towards as usize];
+    fn begin(&mut self, now: Instant, way: Way, flow: Flow, said: &Said, known: Option<&[u32; 2]>) {
+        let next_at = &mut self.next_at[way];
         if *next_at > now {
             return;
         }
         *next_at = now + AGAIN;
-        let slot = *self.slot(towards, flow);
+        let slot = *self.slot(way, flow);
         if slot.stage != Stage::Free && now.since(slot.at) < PATIENCE {
             return;
         }
@@ -279,38 +276,38 @@ impl Trips {
             (None, Some((value, _))) => (value, Stage::Armed),
             (None, None) => return,
         };
-        self.next_at[towards as usize] = now + PAUSE;
+        self.next_at[way] = now + PAUSE;
         let by_clock = stage == Stage::Armed;
-        let begun = Slot { flow, want, by_clock, stage, towards, ..NOBODY };
+        let begun = Slot { flow, want, by_clock, stage, way, ..NOBODY };
         let known_us = known.map_or(0, |us| us[BY_DATA]);
         let hosts = said.hosts;
         let first = said.seq;
         self.set(Slot { first, hosts, known_us, at: now, heard: now, ..begun });
     }
 
-    /// The slot of a connection for the way to one side.
-    fn slot(&mut self, towards: Side, flow: Flow) -> &mut Slot {
-        &mut self.slots[towards as usize][place(flow)]
+    /// The slot of a connection for what travels this way.
+    fn slot(&mut self, way: Way, flow: Flow) -> &mut Slot {
+        &mut self.slots[way][place(flow)]
     }
 
     fn set(&mut self, slot: Slot) {
-        let old = std::mem::replace(self.slot(slot.towards, slot.flow), slot);
-        let waiting = &mut self.waiting[slot.towards as usize];
+        let old = std::mem::replace(self.slot(slot.way, slot.flow), slot);
+        let waiting = &mut self.waiting[slot.way];
         *waiting -= u32::from(old.waits());
         *waiting += u32::from(slot.waits());
     }
 
-    fn free(&mut self, towards: Side, flow: Flow) {
-        let slot = *self.slot(towards, flow);
+    fn free(&mut self, way: Way, flow: Flow) {
+        let slot = *self.slot(way, flow);
         self.set(Slot { stage: Stage::Free, ..slot });
-        self.slot(towards, flow).flow = Flow::NONE;
+        self.slot(way, flow).flow = Flow::NONE;
     }
 
-    /// A frame leaves through the port of `side`; it came at `since`, or was held until then, and
+    /// A frame leaves on this way; it came at `since`, or was held until then, and
     /// its first byte has the number `seq`.
     #[inline]
-    pub(super) fn left(&mut self, now: Instant, side: Side, flow: Flow, since: Instant, seq: u32) {
-        let slot = *self.slot(side, flow);
+    pub(super) fn left(&mut self, now: Instant, way: Way, flow: Flow, since: Instant, seq: u32) {
+        let slot = *self.slot(way, flow);
         if slot.flow != flow || !slot.waits() {
             return;
         }
@@ -321,28 +318,28 @@ impl Trips {
                 self.set(Slot { at: now, heard: now, stage: Stage::Running, ..slot });
             }
             // those that are timed were dropped here
-            Stage::Waiting if ahead > 0 => self.free(side, flow),
+            Stage::Waiting if ahead > 0 => self.free(way, flow),
             Stage::Running if seq == slot.want => self.set(Slot { next_left: Some(now), ..slot }),
             _ => {}
         }
     }
 
-    /// Data from `side` came a second time, up to `end`: what is timed of them means nothing, and
+    /// Data of this way came a second time, up to `end`: what is timed of them means nothing, and
     /// of data behind them only when these are acknowledged by themselves.
-    pub(super) fn came_again(&mut self, side: Side, flow: Flow, end: u32) {
-        let slot = *self.slot(side.other(), flow);
+    pub(super) fn retransmitted(&mut self, way: Way, flow: Flow, end: u32) {
+        let slot = *self.slot(way, flow);
         if slot.flow != flow || slot.by_clock {
             return;
         }
         if slot.want.wrapping_sub(end).cast_signed() > 0 {
-            self.slot(side.other(), flow).is_doubtful = true;
+            self.slot(way, flow).is_doubtful = true;
         } else {
-            self.free(side.other(), flow);
+            self.free(way, flow);
         }
     }
 
     pub(super) fn age(&mut self, now: Instant) {
-        self.tallies.iter_mut().for_each(|tally| tally.close(now));
+        self.tallies.values_mut().for_each(|tally| tally.close(now));
         self.close_data(now);
     }
 
@@ -352,7 +349,7 @@ impl Trips {
         if now.since(self.data.begun) < RoundTrip::INTERVAL {
             return;
         }
-        for slot in &self.slots[Side::Wan as usize] {
+        for slot in &self.slots.up {
             // one segment alone may be acknowledged late
             let Some(left) = slot.next_left else { continue };
             if slot.stage == Stage::Running && !slot.is_doubtful && slot.known_us != 0 {
@@ -365,8 +362,8 @@ impl Trips {
     }
 
     pub(super) const fn read(&self) -> RoundTrips {
-        let [lan, wan] = &self.tallies;
-        RoundTrips { lan: lan.last, wan: wan.last, data: self.data.last }
+        let ByWay { down, up } = &self.tallies;
+        RoundTrips { lan: down.last, wan: up.last, data: self.data.last }
     }
 }
 
@@ -389,7 +386,7 @@ impl Slot {
     fn waits_for_next(&self) -> bool {
         self.stage == Stage::Running
             && !self.by_clock
-            && self.towards == Side::Wan
+            && self.way == Way::Up
             && self.next_left.is_none()
     }
 
@@ -437,7 +434,7 @@ impl Tally {
     }
 
     /// `known` is the shortest way of its connection, where this one may be compared with it.
-    fn add(&mut self, now: Instant, took: Span, known: Option<&mut u32>, hosts: [u32; 2]) {
+    fn add(&mut self, now: Instant, took: Span, known: Option<&mut u32>, hosts: BySide<u32>) {
         self.close(now);
         self.taken += 1;
         self.sum_ns += took.ns();
@@ -456,7 +453,7 @@ impl Tally {
     }
 
     /// Some are not answered yet, and take so much longer than the shortest already.
-    fn is_under_way(&mut self, longer: Span, hosts: [u32; 2]) {
+    fn is_under_way(&mut self, longer: Span, hosts: BySide<u32>) {
         if longer > self.last.raised.max(OVERDUE)
             && let Some(place) = self.voices.get_mut(self.said)
         {
@@ -473,7 +470,7 @@ impl Tally {
             return;
         }
         if self.taken > 0 || self.compared > 0 {
-            let [(_, lan), (hosts, wan)] = self.agreed();
+            let BySide { lan: (_, lan), wan: (hosts, wan) } = self.agreed();
             self.last = RoundTrip {
                 until: now,
                 taken: self.taken,
@@ -494,11 +491,11 @@ impl Tally {
     }
 
     /// How many hosts of each side there are, and what more than half of them say.
-    fn agreed(&mut self) -> [(u32, i64); 2] {
+    fn agreed(&mut self) -> BySide<(u32, i64)> {
         self.only_news();
         let voices = &mut self.voices[..self.said];
         votes::split(voices);
-        [Side::Lan, Side::Wan].map(|side| votes::agreed(voices, side))
+        BySide::SIDES.map(|side| votes::agreed(voices, side))
     }
 
     /// What a host said before does not count once it says something new.
@@ -508,7 +505,7 @@ impl Tally {
             let voice = self.voices[at];
             let is_said_anew = || {
                 let mut all = self.voices[..self.said].iter();
-                all.any(|new| new.age == 0 && new.hosts[1] == voice.hosts[1])
+                all.any(|new| new.age == 0 && new.hosts.wan == voice.hosts.wan)
             };
             if voice.age == 0 || !is_said_anew() {
                 self.voices[kept] = voice;
@@ -540,16 +537,16 @@ mod tests {
     fn round_trips_begin_two_milliseconds_apart() {
         let mut trips = Trips::new();
         let start = Instant::from_ns(1_000_000_000);
-        let (ack, stamps, end, hosts) = (None, None, Some(1_000), [1, 2]);
+        let (ack, stamps, end, hosts) = (None, None, Some(1_000), BySide { lan: 1, wan: 2 });
         let said = Said { ack, is_selective: false, stamps, has_data: true, seq: 0, end, hosts };
         for index in 0..10 {
             let now = start + Span::from_us(400 * u64::from(index));
             let flow = Flow { index, generation: 0 };
-            trips.frame(now, Side::Lan, flow, &said, None);
+            trips.frame(now, Way::Up, flow, &said, None);
             assert_eq!(trips.is_timed(flow), index % 5 == 0, "{index}");
-            assert!(!trips.may_begin(now, Side::Lan));
+            assert!(!trips.may_begin(now, Way::Up));
         }
-        assert_eq!(trips.waiting, [0, 2], "towards the WAN");
-        assert!(trips.may_begin(start + Span::from_ms(4), Side::Lan));
+        assert_eq!(trips.waiting, ByWay { down: 0, up: 2 });
+        assert!(trips.may_begin(start + Span::from_ms(4), Way::Up));
     }
 }

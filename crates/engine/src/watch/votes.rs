@@ -6,7 +6,7 @@
 //! host of the LAN side brings two voices to the WAN side, which those that it talks to share. A
 //! host of the WAN side has one at most, however many talk to it.
 
-use weir_packet::Side;
+use weir_packet::{BySide, Side};
 
 use super::trips::COMPARED;
 
@@ -16,7 +16,7 @@ pub(super) struct Voice {
     /// How much longer it was than the shortest of its connection, in microseconds.
     pub(super) raised: i64,
     /// Whose it was: of the LAN and of the WAN side.
-    pub(super) hosts: [u32; 2],
+    pub(super) hosts: BySide<u32>,
     /// In intervals.
     pub(super) age: u32,
     /// Its part of its LAN host's voices on the WAN side, of [`WHOLE`]; 0 where another round trip
@@ -30,7 +30,7 @@ const WHOLE: u32 = 720_720;
 /// Shares two voices of each host of the LAN side among those of the WAN side that it talks to.
 pub(super) fn split(voices: &mut [Voice]) {
     voices.sort_unstable_by_key(|voice| (voice.hosts, voice.raised));
-    for own in voices.chunk_by_mut(|one, other| one.hosts[0] == other.hosts[0]) {
+    for own in voices.chunk_by_mut(|one, other| one.hosts.lan == other.hosts.lan) {
         let others = own.chunk_by(|one, other| one.hosts == other.hosts).count();
         let part = (2 * WHOLE / u32::try_from(others).unwrap_or(u32::MAX).max(1)).min(WHOLE);
         for pair in own.chunk_by_mut(|one, other| one.hosts == other.hosts) {
@@ -44,12 +44,11 @@ pub(super) fn split(voices: &mut [Voice]) {
 /// How many hosts of a side there are, and what more than half of their voices say, or more than
 /// that: each says the median of its own.
 pub(super) fn agreed(voices: &mut [Voice], side: Side) -> (u32, i64) {
-    let (at, with) = (side as usize, side.other() as usize);
-    let key = |voice: &Voice| (voice.hosts[at], voice.hosts[with], voice.raised);
+    let key = |voice: &Voice| (voice.hosts[side], voice.hosts[side.other()], voice.raised);
     voices.sort_unstable_by_key(key);
     let (mut says, mut pairs) = ([(0, 0); COMPARED], [0; COMPARED]);
     let mut hosts = 0;
-    for own in voices.chunk_by(|one, other| one.hosts[at] == other.hosts[at]) {
+    for own in voices.chunk_by(|one, other| one.hosts[side] == other.hosts[side]) {
         let part = match side {
             Side::Lan => WHOLE,
             Side::Wan => own.iter().map(|voice| voice.part).sum::<u32>().min(WHOLE),
@@ -88,7 +87,11 @@ mod tests {
     fn voices(said: &[([u32; 2], i64)]) -> Vec<Voice> {
         let mut voices: Vec<_> = said
             .iter()
-            .map(|&(hosts, raised)| Voice { raised, hosts, ..Voice::default() })
+            .map(|&([lan, wan], raised)| Voice {
+                raised,
+                hosts: BySide { lan, wan },
+                ..Voice::default()
+            })
             .collect();
         split(&mut voices);
         voices

@@ -89,7 +89,7 @@ fn nothing_panics_and_the_books_balance() {
 
 fn round(mut dice: Dice) {
     let pick = |dice: &mut Dice| CLASSES[usize::from(dice.byte()) % CLASSES.len()];
-    let config = Config { flows: 256, queue_frames: 150, watch: true, seed: 3 };
+    let config = Config { flows: 256, queue_frames: 150, watch: true, seed: 3, limits: true };
     let mut planner = Planner::of(&config);
     let mut told = plan(10_000_000, pick(&mut dice));
     let first = planner.prepare(&told).expect("fits");
@@ -118,7 +118,10 @@ fn round(mut dice: Dice) {
             28 if dice.below(20) == 0 => engine.forget_waiting(at),
             28 if dice.below(20) == 0 => {
                 let rate = Rate::from_bps(1 << dice.below(40));
-                assert_eq!(engine.limits(at, &[(0, side, rate)]), 1);
+                assert_eq!(engine.limits(at, &[(0, side.way_out(), rate)]), 1);
+                // of a class or a leaf, if there is one of that number
+                let node = u32::try_from(dice.below(64)).unwrap_or(0) + 1;
+                assert!(engine.limits(at, &[(node, side.way_out(), rate)]) <= 1);
             }
             _ if change.is_none() => {
                 let rate = 1 << (20 + dice.below(14));

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use weir_engine::{Change, Config, Engine, Planner, Report};
 use weir_packet::{Build, Burst, Pool, Side};
 use weir_policy::{Plan, Source, read};
-use weir_units::Instant;
+use weir_units::{Instant, Way};
 
 pub(crate) type Time = u64;
 pub(crate) const SECOND: Time = 1_000_000_000;
@@ -231,7 +231,7 @@ impl World {
                 assert!(row.from(side).balance(), "{}", row.path);
             }
         }
-        let waiting: usize = [Side::Lan, Side::Wan].map(|s| self.engine.waiting(s).0).iter().sum();
+        let waiting: usize = Way::ALL.map(|way| self.engine.waiting(way).0).iter().sum();
         let pool = self.engine.pool();
         assert_eq!(pool.free() + waiting, pool.capacity(), "buffers are lost");
     }
@@ -239,7 +239,7 @@ impl World {
     fn edit(&mut self, now: Time) {
         if self.change.is_none() && self.edits.first().is_some_and(|(at, _)| *at <= now) {
             let (_, classes) = self.edits.remove(0);
-            self.plan = plan(self.engine.rate(self.side.other()).bps(), &classes);
+            self.plan = plan(self.engine.rate(self.side.way()).bps(), &classes);
             self.change = Some(self.planner.prepare(&self.plan).expect("fits"));
         }
         if let Some(mut change) = self.change.take()

@@ -8,8 +8,6 @@ use super::netlink::{Netlink, Request};
 use super::{IFNAME, INFO_KIND, LINKINFO, MASTER, index_of};
 
 /// Attributes of a port (`IFLA_BRPORT_*`).
-const LEARNING: u16 = 8;
-const FLUSH: u16 = 24;
 pub(super) const ISOLATED: u16 = 33;
 /// Where the attributes of a port stand.
 const PROTOCOL_INFO: u16 = 12;
@@ -48,16 +46,6 @@ pub fn set_isolated(port: &str, isolated: bool) -> io::Result<()> {
 /// The same of the interface with that number, whatever it is called now.
 pub fn set_isolated_at(index: u32, isolated: bool) -> io::Result<()> {
     set_port_at(index, ISOLATED, &[u8::from(isolated)])
-}
-
-/// Whether the bridge learns from this port which addresses are behind it.
-pub fn set_learning(port: &str, learning: bool) -> io::Result<()> {
-    set_port(port, LEARNING, &[u8::from(learning)])
-}
-
-/// Makes the bridge forget which addresses are behind this port.
-pub fn flush_bridge_port(port: &str) -> io::Result<()> {
-    set_port(port, FLUSH, &[])
 }
 
 fn set_master(port: &str, master: u32) -> io::Result<()> {

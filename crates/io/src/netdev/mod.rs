@@ -16,8 +16,7 @@ use crate::kernel::socket;
 use netlink::{Netlink, Request as Message};
 
 pub use bridge::{
-    add_to_bridge, create_bridge, flush_bridge_port, remove_bridge, remove_from_bridge,
-    set_isolated, set_isolated_at, set_learning,
+    add_to_bridge, create_bridge, remove_bridge, remove_from_bridge, set_isolated, set_isolated_at,
 };
 pub use features::{Feature, Features, see_single_frames, set_feature};
 pub use tags::{TagsBeside, keeps_tags_in_metadata, takes_tags_out};

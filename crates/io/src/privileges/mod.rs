@@ -13,7 +13,7 @@ pub use landlock::{Confined, confine, confine_but_run};
 pub use seccomp::{Calls, leave_only};
 
 /// What to do when a right is missing.
-pub const CURE: &str = "run weir by sudo, or give it the right once: \
+pub(crate) const CURE: &str = "run weir by sudo, or give it the right once: \
                         `sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep /usr/bin/weir`";
 
 /// A right that weir may need.
@@ -125,7 +125,7 @@ pub fn pass_on(rights: Capabilities) -> io::Result<()> {
 }
 
 /// Programs that this process runs get no rights that it does not have.
-pub fn no_new_privileges() -> io::Result<()> {
+pub(crate) fn no_new_privileges() -> io::Result<()> {
     process::control(libc::PR_SET_NO_NEW_PRIVS, 1, 0).map(drop)
 }
 

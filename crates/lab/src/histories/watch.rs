@@ -63,7 +63,8 @@ pub(super) fn run(
             let frames = new.sent - old.sent;
             let bits = (new.sent_bytes - old.sent_bytes) * 8;
             let wait_ms = whole(new.wait_ns_sum - old.wait_ns_sum) / 1e6 / whole(frames.max(1));
-            let rate = world.margin_of(inner, towards).map_or(Rate::MAX, weir_engine::Margin::rate);
+            let margin = world.engine_of(inner).and_then(|engine| engine.margin(towards.way_out()));
+            let rate = margin.map_or(Rate::MAX, weir_engine::Margin::rate);
             stage.step(now.since(begun), rate, wait_ms, bits);
         }
         stage.end(&mut all);

@@ -3,11 +3,11 @@
 
 use std::net::Ipv4Addr;
 
-use weir_engine::{Config, Engine, LINK, Planner};
-use weir_packet::{Build, Burst, Pool, Side};
+use weir_engine::{Config, Driver, Engine, LINK, Planner, Single};
+use weir_packet::{Build, Member, Pool, Reason, Side};
 use weir_policy::Source;
 use weir_share::Node;
-use weir_units::{Instant, Rate};
+use weir_units::{Instant, Rate, Way};
 
 use super::bits;
 
@@ -24,7 +24,7 @@ pub enum Word {
 
 /// The engine, and the frames it is given.
 pub(crate) struct Boxed {
-    engine: Engine,
+    driver: Driver,
     /// By node of the list: the longest frame of its host; empty for nodes with children.
     frames: Vec<Vec<u8>>,
     /// The number of each node in the engine.
@@ -32,7 +32,8 @@ pub(crate) struct Boxed {
     /// How long a byte takes on the line, in ns.
     byte: f64,
     sent: Vec<Sent>,
-    aged: u64,
+    /// When it was driven last.
+    then: Instant,
 }
 
 /// A frame that has left.
@@ -53,10 +54,6 @@ const ETHERNET: usize = 14;
 const HEADERS: usize = 42;
 /// Leaves are hosts 10.1.0.0 and on, by their places in the list.
 const FIRST: u32 = 0x0a01_0000;
-/// As often as a live loop forgets who is silent, in ns.
-const AGE: u64 = 50_000_000;
-/// An engine that says "now" and sends nothing is asked again after so long, in ns.
-const AGAIN: u64 = 1_000;
 
 impl Boxed {
     /// A box for this tree; none where no policy can say it.
@@ -77,7 +74,7 @@ impl Boxed {
         let first = Planner::of(&config).prepare(&plan).ok()?;
         let mut engine = Engine::new(config, pool, first, Instant::ZERO);
         if told > link.bps() {
-            engine.limits(Instant::ZERO, &[(LINK, Side::Wan, link)]);
+            engine.limits(Instant::ZERO, &[(LINK, Way::Up, link)]);
         }
         let to = "192.0.2.1:53".parse().ok()?;
         let frame = |(at, node): (u32, &Node)| {
@@ -88,7 +85,15 @@ impl Boxed {
         let frames = (0_u32..).zip(nodes).map(frame).collect();
         let slot = |path: &String| engine.layout().slot(plan.find(path)?);
         let slots = paths(nodes).iter().map(slot).collect();
-        Some(Boxed { engine, frames, slots, byte: 8e9 / bits(link), sent: Vec::new(), aged: 0 })
+        let driver = Driver::new(engine, &Member::ONE_EACH);
+        Some(Boxed {
+            driver,
+            frames,
+            slots,
+            byte: 8e9 / bits(link),
+            sent: Vec::new(),
+            then: Instant::ZERO,
+        })
     }
 
     /// A frame of a leaf; whether it was let in.
@@ -98,33 +103,21 @@ impl Boxed {
             return false;
         };
         let bytes = sized(frame, len.clamp(LENGTHS.0, LENGTHS.1), now);
-        let Some(frame) = self.engine.pool_mut().fill(bytes) else { return false };
-        let free = self.engine.pool().free();
-        let mut burst = Burst::new();
-        if let Err(frame) = burst.push(frame) {
-            self.engine.pool_mut().give(frame);
-        }
-        self.engine.receive(Instant::from_ns(now), Side::Lan, &mut burst);
-        let is_in = self.engine.pool().free() == free;
-        if now >= self.aged + AGE {
-            self.engine.age(Instant::from_ns(now));
-            self.aged = now;
-        }
-        self.transmit(now);
-        is_in
+        let before = refused(self.driver.engine());
+        let (byte, sent) = (self.byte, &mut self.sent);
+        let left = |_, bytes: &[u8]| sent.push(Sent::read(now, bytes, byte));
+        self.then = Instant::from_ns(now);
+        self.driver.poll(self.then, &mut Single { came: Some((Side::Lan, bytes)), left });
+        refused(self.driver.engine()) == before
     }
 
     /// Sends what leaves up to then.
     pub(crate) fn serve(&mut self, now: u64) {
-        let mut then = 0;
-        while let Some(at) = self.engine.next_wakeup().map(Instant::ns).filter(|at| *at <= now) {
-            then = at.max(then);
-            if then > now || !self.transmit(then) {
-                then += AGAIN;
-            }
-            if then > now {
-                return;
-            }
+        while let Some(at) = self.driver.next_at(self.then).filter(|at| at.ns() <= now) {
+            self.then = at;
+            let (byte, sent) = (self.byte, &mut self.sent);
+            let left = |_, bytes: &[u8]| sent.push(Sent::read(at.ns(), bytes, byte));
+            self.driver.poll(at, &mut Single { came: None, left });
         }
     }
 
@@ -135,26 +128,28 @@ impl Boxed {
 
     /// What a node may send now; none where it has queues.
     pub(crate) fn share(&self, node: u32) -> Option<f64> {
-        self.engine.may_send(Side::Wan, (*self.slots.get(node as usize)?)?).map(bits)
+        self.driver.engine().may_send(Way::Up, (*self.slots.get(node as usize)?)?).map(bits)
     }
+}
 
-    fn transmit(&mut self, now: u64) -> bool {
-        let mut out = Burst::new();
-        self.engine.transmit(Instant::from_ns(now), Side::Wan, &mut out);
-        let mut has_sent = false;
-        for frame in out.drain() {
-            has_sent = true;
-            let bytes = self.engine.pool().bytes(&frame);
-            let word = |at: usize| bytes[at..at + 4].try_into().map_or(0, u32::from_be_bytes);
-            let node = word(ETHERNET + 12) - FIRST;
-            let came = u64::from(word(HEADERS)) << 32 | u64::from(word(HEADERS + 4));
-            let len = u32::try_from(bytes.len() - ETHERNET).unwrap_or(0);
-            let left = now + super::number(f64::from(len) * self.byte);
-            self.sent.push(Sent { node, came, left, bytes: len });
-            self.engine.pool_mut().give(frame);
+impl Sent {
+    /// A frame that leaves now, where a byte takes so long.
+    fn read(now: u64, bytes: &[u8], byte: f64) -> Sent {
+        let word = |at: usize| bytes[at..at + 4].try_into().map_or(0, u32::from_be_bytes);
+        let len = u32::try_from(bytes.len() - ETHERNET).unwrap_or(0);
+        Sent {
+            node: word(ETHERNET + 12) - FIRST,
+            came: u64::from(word(HEADERS)) << 32 | u64::from(word(HEADERS + 4)),
+            left: now + super::number(f64::from(len) * byte),
+            bytes: len,
         }
-        has_sent
     }
+}
+
+/// Frames from the LAN that found no place; those that were dropped out of their queues had one.
+fn refused(engine: &Engine) -> u64 {
+    let counted = engine.total(Way::Up);
+    counted.dropped_in_all().frames - counted.dropped[Reason::Managed.index()].frames
 }
 
 /// The paths of the classes of a list of nodes; the first, the link, has none.

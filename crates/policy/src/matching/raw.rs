@@ -1,15 +1,17 @@
 //! Raw bytes at a place in the frame, for what has no name.
 
-use super::{From, Match, Raw, When, line};
+use weir_units::{Origin, Raw};
+
+use super::{Match, When, line};
 use crate::addresses::Groups;
 use crate::problem::Problems;
 use crate::reader::{Entry, whole};
 
-const FROM: [(&str, From); 4] = [
-    ("frame", From::Frame),
-    ("ip", From::Ip),
-    ("transport", From::Transport),
-    ("payload", From::Payload),
+const FROM: [(&str, Origin); 4] = [
+    ("frame", Origin::Frame),
+    ("ip", Origin::Net),
+    ("transport", Origin::Transport),
+    ("payload", Origin::Payload),
 ];
 
 /// `{ bytes = { at, length, value, mask }, when = "udp port 53" }`.
@@ -45,7 +47,7 @@ fn raw(entry: Entry<'_>, problems: &mut Problems) -> Option<Raw> {
     let mut table = entry.table("\"bytes\"", problems)?;
     let at = match table.take("at") {
         Some(e) if e.value.is_integer() => {
-            e.number("at", 0..=2_047, problems).map(|n| (From::Frame, n))
+            e.number("at", 0..=2_047, problems).map(|n| (Origin::Frame, n))
         }
         Some(e) => {
             e.text("at", "\"payload 0\" or a number", problems).and_then(|t| place(t, e, problems))
@@ -90,7 +92,7 @@ fn raw(entry: Entry<'_>, problems: &mut Problems) -> Option<Raw> {
     Some(Raw { from, at: small(at), length: u8::try_from(length).unwrap_or(8), value, mask })
 }
 
-fn place(text: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<(From, u64)> {
+fn place(text: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<(Origin, u64)> {
     let mut words = text.split_whitespace();
     let from = words.next().and_then(|w| FROM.iter().find(|(name, _)| *name == w));
     let at = words.next().and_then(whole).filter(|&n: &u64| n < 2_048);

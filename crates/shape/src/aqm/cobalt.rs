@@ -8,7 +8,7 @@
 //! sends; that is what a queue of its own may hold, and `sparing` says so in bytes. Left out: that
 //! there the first late frame after a silence makes the next signal due at once.
 
-use super::{Depth, Fate, Leaving, Random, codel::step, times_for};
+use super::{Decision, Depth, Leaving, Random, codel::step, times_for};
 use weir_units::{Instant, Rate, Span};
 
 /// By how much BLUE's probability rises and falls, in 2^-32: 1/256 and 1/4096, as in CAKE.
@@ -68,7 +68,7 @@ impl Cobalt {
         frame: Leaving,
         depth: Depth,
         random: &mut Random,
-    ) -> Fate {
+    ) -> Decision {
         let due = memory.count > 0 && now >= memory.next;
         let waited = now.since(frame.since);
         let late = waited > self.target && depth.bytes >= u64::from(self.spared);
@@ -77,23 +77,23 @@ impl Cobalt {
             memory.count = memory.count.max(1);
         }
         memory.late = late;
-        let mut fate = Fate::Take;
+        let mut fate = Decision::Take;
         if due && late {
             memory.count = memory.count.saturating_add(1);
             memory.next += step(self.interval, memory.count);
-            fate = if frame.can_mark { Fate::Mark } else { Fate::Drop };
+            fate = if frame.can_mark { Decision::Mark } else { Decision::Drop };
         } else if due {
             self.forget(memory, now);
         }
         if memory.blue > 0 && random.next_u32() < memory.blue {
-            fate = Fate::Drop;
+            fate = Decision::Drop;
         }
         if memory.count == 0 {
             memory.next = now + self.interval;
-        } else if fate != Fate::Drop {
+        } else if fate != Decision::Drop {
             memory.next = memory.next.max(now);
         }
-        if fate == Fate::Drop && depth.frames == 0 { Fate::Take } else { fate }
+        if fate == Decision::Drop && depth.frames == 0 { Decision::Take } else { fate }
     }
 
     pub(super) fn overflow(&self, memory: &mut Memory, now: Instant) {

@@ -7,7 +7,7 @@
 //! `dropped`. Marks are as in Linux: one per frame that goes, at the times at which another would
 //! be dropped.
 
-use super::{Depth, FULL_FRAME, Fate, Leaving, times_for};
+use super::{Decision, Depth, FULL_FRAME, Leaving, times_for};
 use weir_units::{Instant, Rate, Span};
 
 /// The parameters of CoDel.
@@ -62,25 +62,25 @@ impl Codel {
         now: Instant,
         frame: Leaving,
         depth: Depth,
-    ) -> Fate {
+    ) -> Decision {
         if now.since(frame.since) < self.target || depth.bytes <= u64::from(self.mtu) {
             memory.late_at = Instant::ZERO;
             (memory.signals, memory.dropped) = (false, false);
-            return Fate::Take;
+            return Decision::Take;
         }
         self.late(memory, now, frame.can_mark)
     }
 
     /// The frame waited too long, and others wait behind it.
     #[inline(never)]
-    fn late(&self, memory: &mut Memory, now: Instant, can_mark: bool) -> Fate {
+    fn late(&self, memory: &mut Memory, now: Instant, can_mark: bool) -> Decision {
         let first = memory.late_at == Instant::ZERO;
         if first {
             memory.late_at = now + self.interval;
         }
         if first || now < memory.late_at {
             (memory.signals, memory.dropped) = (false, false);
-            return Fate::Take;
+            return Decision::Take;
         }
         if memory.dropped {
             memory.next += step(self.interval, memory.count);
@@ -89,7 +89,7 @@ impl Codel {
         if !memory.signals {
             self.begin(memory, now);
         } else if now < memory.next {
-            return Fate::Take;
+            return Decision::Take;
         } else {
             memory.count = memory.count.saturating_add(1);
             if can_mark {
@@ -98,7 +98,7 @@ impl Codel {
                 memory.dropped = true;
             }
         }
-        if can_mark { Fate::Mark } else { Fate::Drop }
+        if can_mark { Decision::Mark } else { Decision::Drop }
     }
 
     /// The first signal. A queue that stood a short time ago begins with the pace that it had.

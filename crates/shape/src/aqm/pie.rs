@@ -8,7 +8,7 @@
 //! same; except that after `CATCH_UP` times without a frame the rest is only the decay of an idle
 //! queue. Frames are dropped alike whatever their size (RFC 7141).
 
-use super::{Arriving, Depth, FULL_FRAME, Fate, Leaving, Random, target_for};
+use super::{Arriving, Decision, Depth, FULL_FRAME, Leaving, Random, target_for};
 use weir_units::{Instant, Rate, Span};
 
 /// The target and interval that the RFC's gains are for.
@@ -106,7 +106,7 @@ impl Pie {
         frame: Arriving,
         depth: Depth,
         random: &mut Random,
-    ) -> Fate {
+    ) -> Decision {
         self.look(memory, now);
         let half = units(self.target) / 2;
         let calm = memory.delay_before < half;
@@ -118,10 +118,14 @@ impl Pie {
             || depth.bytes <= 2 * FULL_FRAME
             || !memory.turn(random)
         {
-            return Fate::Take;
+            return Decision::Take;
         }
         memory.sum = 0;
-        if frame.can_mark && memory.probability < part(10) { Fate::Mark } else { Fate::Drop }
+        if frame.can_mark && memory.probability < part(10) {
+            Decision::Mark
+        } else {
+            Decision::Drop
+        }
     }
 
     #[inline(never)]
@@ -131,10 +135,10 @@ impl Pie {
         now: Instant,
         frame: Leaving,
         depth: Depth,
-    ) -> Fate {
+    ) -> Decision {
         self.look(memory, now);
         memory.delay = if depth.frames == 0 { 0 } else { units(now.since(frame.since)) };
-        Fate::Take
+        Decision::Take
     }
 
     pub(super) fn emptied(&self, memory: &mut Memory, now: Instant) {

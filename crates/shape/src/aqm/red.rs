@@ -8,7 +8,7 @@
 //! frames make room for green ones, and a count per colour: the count spaces drops evenly, and one
 //! for all would be reset by the drops of red frames and never come to a green one's turn.
 
-use super::{Arriving, Depth, FULL_FRAME, Fate, Random};
+use super::{Arriving, Decision, Depth, FULL_FRAME, Random};
 use weir_units::{Bytes, Instant, Rate, Span};
 
 /// Bits behind the point of an average: as many as it may need to move by 2^-20 of a byte.
@@ -96,7 +96,7 @@ impl Red {
         frame: Arriving,
         depth: Depth,
         random: &mut Random,
-    ) -> Fate {
+    ) -> Decision {
         self.average.follow(memory, now, depth);
         self.curve.decide(memory.average, &mut memory.counts[0], frame.can_mark, random)
     }
@@ -133,7 +133,7 @@ impl Wred {
         frame: Arriving,
         depth: Depth,
         random: &mut Random,
-    ) -> Fate {
+    ) -> Decision {
         self.average.follow(memory, now, depth);
         let colour = usize::from(frame.colour.min(2));
         let (curve, count) = (&self.curves[colour], &mut memory.counts[colour]);
@@ -215,16 +215,22 @@ impl Curve {
         }
     }
 
-    fn decide(&self, average: u64, count: &mut u32, can_mark: bool, random: &mut Random) -> Fate {
+    fn decide(
+        &self,
+        average: u64,
+        count: &mut u32,
+        can_mark: bool,
+        random: &mut Random,
+    ) -> Decision {
         if average < self.min {
             *count = 0;
-            return Fate::Take;
+            return Decision::Take;
         }
         if average < self.end && !self.turn(average, count, random) {
-            return Fate::Take;
+            return Decision::Take;
         }
         *count = 1;
-        if can_mark && average < self.max { Fate::Mark } else { Fate::Drop }
+        if can_mark && average < self.max { Decision::Mark } else { Decision::Drop }
     }
 
     /// Whether it is this frame's turn. With a probability of p / (1 - count x p), signals are

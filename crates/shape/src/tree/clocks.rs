@@ -17,6 +17,8 @@ pub(crate) struct Clocks {
     pub(crate) dues: Vec<Due>,
     /// Nodes that wait for their ceiling, by when it lets them.
     pub(crate) timer: Heap,
+    /// How many entries of the timer a limit has left behind that name no moment any more.
+    pub(crate) left: u32,
 }
 
 impl Clocks {
@@ -25,6 +27,7 @@ impl Clocks {
             ceilings: Vec::with_capacity(numbers),
             dues: Vec::with_capacity(numbers),
             timer: Heap::default(),
+            left: 0,
         }
     }
 

@@ -4,6 +4,7 @@
 //! (interior/carry.rs); where they are very many, some at a time (interior/steps.rs).
 
 mod effect;
+mod limit;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,6 +22,7 @@ use super::owed::{Due, Owed};
 use super::queues::{self, Kept};
 use super::spec::{NodeSpec, Spec};
 use crate::Link;
+pub(crate) use limit::Limit;
 
 /// Children of one node that are sorted at once; of more, each call sorts half as many. Nodes that
 /// nobody has looked at for long take the processor a tenth of a microsecond and more each.
@@ -68,12 +70,23 @@ struct Parent {
 
 /// A ceiling.
 #[derive(Clone, Copy, Debug)]
-struct Own {
-    ceiling: Ceiling,
+pub(crate) struct Own {
+    rate: Rate,
+    burst: Bytes,
     /// Whether the line and those above allow more. If not, a node that has a clock keeps it all
     /// the same: begun anew whenever an edit raises those above, it would let through a burst of
     /// theirs each time.
     is_needed: bool,
+}
+
+impl Own {
+    fn new(rate: Rate, burst: Option<Bytes>, is_needed: bool) -> Own {
+        Own { rate, burst: burst.unwrap_or(ceiling::usual_burst(rate)), is_needed }
+    }
+
+    fn ceiling(&self) -> Ceiling {
+        Ceiling::new(self.rate, Some(self.burst))
+    }
 }
 
 /// What a parent needs that sorts its children some at a time: `shares` are those that change then.
@@ -98,6 +111,7 @@ struct Tables {
     interiors: Vec<Interior>,
     clocks: Clocks,
     queues: queues::Tables,
+    limits: Vec<Limit>,
 }
 
 impl Edit {
@@ -139,7 +153,7 @@ impl Edit {
             let own = ceiling
                 .copied()
                 .flatten()
-                .map(|is_needed| Own { ceiling: Ceiling::new(told.ceil, told.burst), is_needed });
+                .map(|is_needed| Own::new(told.ceil, told.burst, is_needed));
             edit.changed.push((**told, own));
             touched.note(was.copied(), told);
         }
@@ -211,6 +225,7 @@ impl Edit {
                 interiors: Vec::with_capacity(needed(new)),
                 clocks: Clocks::with_capacity(needed(new)),
                 queues: queues::Tables::with_capacity(needed(new)),
+                limits: Vec::with_capacity(if new.takes_limits { needed(new) } else { 0 }),
             });
         }
     }
@@ -245,7 +260,7 @@ impl Families<'_> {
         let below = self.children.get(&number).map_or(&[][..], |list| list);
         let told: Vec<Child> = below
             .iter()
-            .map(|c| Child { weight: c.weight, priority: c.priority, rate: c.rate })
+            .map(|c| Child { weight: c.weight, priority: c.priority.0, rate: c.rate })
             .collect();
         let is_large = told.len() > at_once;
         let (interior, shares) = sorted(&told, rate, is_large);
@@ -341,7 +356,13 @@ mod tests {
             node(3, 1, true),
             node(4, LINK, true),
         ];
-        Spec { rate: mbit(100), link: Link::default(), nodes, cares: vec![Care::default()] }
+        Spec {
+            rate: mbit(100),
+            link: Link::default(),
+            nodes,
+            cares: vec![Care::default()],
+            ..Spec::default()
+        }
     }
 
     /// Nodes that are told something, that are removed, whose frames wait otherwise, and parents.

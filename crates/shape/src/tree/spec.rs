@@ -1,6 +1,6 @@
 //! What the tree is told, as plain data: the engine fills it from a plan, tests by hand.
 
-use weir_units::{Bytes, Rate};
+use weir_units::{Bytes, Priority, Rate};
 
 use super::care::Care;
 use crate::Link;
@@ -17,6 +17,9 @@ pub struct Spec {
     /// How the frames of leaves wait, by the numbers that nodes name. A number that is not here
     /// stands for a plain queue.
     pub cares: Vec<Care>,
+    /// Whether [`super::Tree::limit`] may narrow nodes while traffic flows: that takes 32 bytes a
+    /// node.
+    pub takes_limits: bool,
 }
 
 /// One node.
@@ -34,8 +37,8 @@ pub struct NodeSpec {
     pub ceil: Rate,
     /// Its part among its siblings, above zero.
     pub weight: u64,
-    /// 0 goes first.
-    pub priority: u8,
+    /// Among those within their shares.
+    pub priority: Priority,
     /// How much may leave at once above the ceiling; `None`: two frames or a millisecond.
     pub burst: Option<Bytes>,
     /// Frames that may wait in a leaf.
@@ -57,7 +60,7 @@ impl NodeSpec {
             rate: Rate::ZERO,
             ceil: Rate::MAX,
             weight: 1,
-            priority: 2,
+            priority: Priority::NORMAL,
             burst: None,
             frames: 1_000,
             bytes: Bytes::new(u64::MAX >> 1),

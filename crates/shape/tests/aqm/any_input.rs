@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use weir_shape::aqm::{
-    Aqm, Arriving, Cobalt, Codel, Curve, Depth, Fate, Leaving, Pie, Random, Red, State, Wred,
+    Aqm, Arriving, Cobalt, Codel, Curve, Decision, Depth, Leaving, Pie, Random, Red, State, Wred,
 };
 use weir_units::{Bytes, Instant, Rate, Span};
 
@@ -84,11 +84,11 @@ proptest! {
                     let since = Instant::from_ns(since);
                     aqm.leave(&mut state, now, Leaving { since, can_mark }, depth, &mut random)
                 }
-                5 => { aqm.overflow(&mut state, now); Fate::Take }
-                6 => { aqm.emptied(&mut state, now); Fate::Take }
-                _ => { at += 1; Fate::Take }
+                5 => { aqm.overflow(&mut state, now); Decision::Take }
+                6 => { aqm.emptied(&mut state, now); Decision::Take }
+                _ => { at += 1; Decision::Take }
             };
-            prop_assert!(fate != Fate::Mark || can_mark);
+            prop_assert!(fate != Decision::Mark || can_mark);
         }
     }
 }

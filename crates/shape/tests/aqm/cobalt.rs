@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
-use weir_shape::aqm::{Aqm, Cobalt, Fate, Random};
+use weir_shape::aqm::{Aqm, Cobalt, Decision, Random};
 use weir_units::{Instant, Span};
 
 use crate::line::{Discipline, Frame, Log, Queue, drive, traffic};
@@ -36,7 +36,7 @@ impl Model {
         self.next = self.law(self.next);
     }
 
-    fn fate(&mut self, now: f64, frame: Frame) -> Fate {
+    fn fate(&mut self, now: f64, frame: Frame) -> Decision {
         let due = self.count > 0.0 && now >= self.next;
         if now - frame.since.ns() as f64 > self.target {
             if !self.dropping {
@@ -70,9 +70,9 @@ impl Model {
             self.next = now;
         }
         match (drop, mark) {
-            (true, _) if !self.frames.is_empty() => Fate::Drop,
-            (false, true) => Fate::Mark,
-            _ => Fate::Take,
+            (true, _) if !self.frames.is_empty() => Decision::Drop,
+            (false, true) => Decision::Mark,
+            _ => Decision::Take,
         }
     }
 }
@@ -110,7 +110,7 @@ impl Discipline for Model {
                     self.forget();
                 }
             }
-            if fate != Fate::Drop {
+            if fate != Decision::Drop {
                 return Some(frame);
             }
         }

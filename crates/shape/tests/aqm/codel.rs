@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
-use weir_shape::aqm::{Aqm, Codel, Depth, Fate, Leaving, Random, State};
+use weir_shape::aqm::{Aqm, Codel, Decision, Depth, Leaving, Random, State};
 use weir_units::{Instant, Span};
 
 use crate::line::{Discipline, Frame, Log, Queue, drive, traffic};
@@ -58,7 +58,7 @@ impl Discipline for Rfc {
     fn leave(&mut self, now: Instant) -> Option<Frame> {
         let now = now.ns() as f64;
         let (mut frame, mut ok_to_drop) = self.dodequeue(now);
-        let mut fate = Fate::Take;
+        let mut fate = Decision::Take;
         if self.dropping {
             if !ok_to_drop {
                 self.dropping = false;
@@ -67,11 +67,11 @@ impl Discipline for Rfc {
                 let f = frame?;
                 self.count += 1.0;
                 if f.can_mark {
-                    fate = Fate::Mark;
+                    fate = Decision::Mark;
                     self.drop_next = self.control_law(self.drop_next, self.count);
                     break;
                 }
-                self.log.push((f.id, Some(Fate::Drop)));
+                self.log.push((f.id, Some(Decision::Drop)));
                 (frame, ok_to_drop) = self.dodequeue(now);
                 if ok_to_drop {
                     self.drop_next = self.control_law(self.drop_next, self.count);
@@ -82,9 +82,9 @@ impl Discipline for Rfc {
         } else if ok_to_drop {
             let f = frame?;
             if f.can_mark {
-                fate = Fate::Mark;
+                fate = Decision::Mark;
             } else {
-                self.log.push((f.id, Some(Fate::Drop)));
+                self.log.push((f.id, Some(Decision::Drop)));
                 (frame, _) = self.dodequeue(now);
             }
             self.dropping = true;
@@ -110,7 +110,7 @@ fn with_a_full_frame_behind_and_no_more_nobody_is_late() {
             let leaving = Leaving { since, can_mark: false };
             aqm.leave(&mut state, now, leaving, depth, &mut random)
         };
-        (0..1_000).map(ask).filter(|fate| *fate == Fate::Drop).count()
+        (0..1_000).map(ask).filter(|fate| *fate == Decision::Drop).count()
     };
     assert_eq!(signals(1_500), 0);
     assert!(signals(1_501) > 10);

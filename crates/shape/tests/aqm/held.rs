@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use weir_shape::aqm::{Aqm, Cobalt, Codel, Fate, Pie, Random, Red, Wred};
+use weir_shape::aqm::{Aqm, Cobalt, Codel, Decision, Pie, Random, Red, Wred};
 use weir_units::{Bytes, Instant, Rate, Span};
 
 use crate::line::{Discipline, Frame, Queue};
@@ -79,7 +79,7 @@ fn flood(
 }
 
 fn dropped(queue: &Queue) -> usize {
-    queue.count(Some(Fate::Drop)) + queue.count(None)
+    queue.count(Some(Decision::Drop)) + queue.count(None)
 }
 
 /// One sender that halves its window when it hears of a signal, at most once per window, and else
@@ -115,7 +115,7 @@ fn listen(aqm: Aqm, can_mark: bool) -> Outcome {
         }
         let news = queue.log[read..].iter();
         // with marks only for those who decide when a frame leaves: one entry per frame
-        heard.extend(news.map(|(_, fate)| (now + round_trip, *fate != Some(Fate::Take))));
+        heard.extend(news.map(|(_, fate)| (now + round_trip, *fate != Some(Decision::Take))));
         read = queue.log.len();
     }
     let dropped = dropped(&queue) as f64 / id as f64;
@@ -141,7 +141,7 @@ fn codel_marks_those_who_can_and_drops_none_of_them() {
     for aqm in [codel(), cobalt()] {
         let Outcome { queue, delay_ms, used, .. } = listen(aqm, true);
         assert_eq!(dropped(&queue), 0);
-        assert!(queue.count(Some(Fate::Mark)) > 10);
+        assert!(queue.count(Some(Decision::Mark)) > 10);
         assert!(delay_ms <= 15.0 && used >= 0.75, "{aqm:?}: {delay_ms} ms, {used} used");
     }
 }
@@ -175,7 +175,7 @@ fn wred_drops_red_before_yellow_before_green() {
     let per_colour = |queue: &Queue| {
         let mut drops = [0; 3];
         for (id, fate) in &queue.log {
-            drops[(id % 3) as usize] += usize::from(*fate == Some(Fate::Drop));
+            drops[(id % 3) as usize] += usize::from(*fate == Some(Decision::Drop));
         }
         drops
     };

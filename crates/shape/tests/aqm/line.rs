@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
-use weir_shape::aqm::{Aqm, Arriving, Depth, Fate, Leaving, Random, State};
+use weir_shape::aqm::{Aqm, Arriving, Decision, Depth, Leaving, Random, State};
 use weir_units::{Bytes, Instant, Rate};
 
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct Frame {
 }
 
 /// What became of a frame, in the order in which it was decided; `None`: no room.
-pub(crate) type Log = Vec<(u64, Option<Fate>)>;
+pub(crate) type Log = Vec<(u64, Option<Decision>)>;
 
 /// A queue with what decides about its frames.
 pub(crate) trait Discipline {
@@ -55,13 +55,13 @@ impl Queue {
     }
 
     /// What RED and PIE say when this frame comes.
-    pub(crate) fn asked(&mut self, now: Instant, frame: Frame) -> Fate {
+    pub(crate) fn asked(&mut self, now: Instant, frame: Frame) -> Decision {
         let arriving = Arriving { colour: frame.colour, can_mark: frame.can_mark };
         let depth = self.depth();
         self.aqm.arrive(&mut self.state, now, arriving, depth, &mut self.random)
     }
 
-    pub(crate) fn count(&self, fate: Option<Fate>) -> usize {
+    pub(crate) fn count(&self, fate: Option<Decision>) -> usize {
         self.log.iter().filter(|(_, f)| *f == fate).count()
     }
 }
@@ -74,10 +74,10 @@ impl Discipline for Queue {
             return;
         }
         let fate = self.asked(now, frame);
-        if fate != Fate::Take {
+        if fate != Decision::Take {
             self.log.push((frame.id, Some(fate)));
         }
-        if fate != Fate::Drop {
+        if fate != Decision::Drop {
             self.frames.push_back(Frame { since: now, ..frame });
             self.bytes += u64::from(frame.bytes);
         }
@@ -94,7 +94,7 @@ impl Discipline for Queue {
             if self.frames.is_empty() {
                 self.aqm.emptied(&mut self.state, now);
             }
-            if fate != Fate::Drop {
+            if fate != Decision::Drop {
                 return Some(frame);
             }
         }

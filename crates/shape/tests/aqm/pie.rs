@@ -4,7 +4,7 @@
 //! of 2^10 ns, which the model has too) and 3 x 10^-5 of itself (the gains are whole numbers).
 
 use proptest::prelude::*;
-use weir_shape::aqm::{Aqm, Fate, Pie, Random};
+use weir_shape::aqm::{Aqm, Decision, Pie, Random};
 use weir_units::{Instant, Span};
 
 use crate::line::{Discipline, Frame, Queue, drive, traffic};
@@ -132,11 +132,11 @@ impl Discipline for Checked {
         self.compare(now);
         let rfc = self.rfc.enqueue(bytes, random);
         let sum = self.rfc.accu_prob;
-        let ours = self.ours.log.get(said).map_or(Fate::Take, |(_, fate)| fate.unwrap());
+        let ours = self.ours.log.get(said).map_or(Decision::Take, |(_, fate)| fate.unwrap());
         let expected = match (rfc, frame.can_mark && self.rfc.drop_prob < 0.1) {
-            (false, _) => Fate::Take,
-            (true, true) => Fate::Mark,
-            (true, false) => Fate::Drop,
+            (false, _) => Decision::Take,
+            (true, true) => Decision::Mark,
+            (true, false) => Decision::Drop,
         };
         self.told += usize::from(rfc);
         // a sum of many roundings may be on the other side of its bound

@@ -7,7 +7,7 @@
 //! takes our word for it.
 
 use proptest::prelude::*;
-use weir_shape::aqm::{Aqm, Curve, Fate, Random, Red, Wred};
+use weir_shape::aqm::{Aqm, Curve, Decision, Random, Red, Wred};
 use weir_units::{Bytes, Instant, Span};
 
 use crate::line::{Burst, Discipline, Frame, Queue, drive, traffic};
@@ -47,7 +47,7 @@ struct Checked {
 
 impl Paper {
     /// The fate, and by how much it was not another one; `None`: too near to call.
-    fn fate(&mut self, now: f64, depth: f64, frame: Frame, random: f64) -> Option<Fate> {
+    fn fate(&mut self, now: f64, depth: f64, frame: Frame, random: f64) -> Option<Decision> {
         if depth > 0.0 {
             self.avg += self.weight * (depth - self.avg);
         } else {
@@ -64,7 +64,7 @@ impl Paper {
         }
         if self.avg < min {
             *count = -1.0;
-            return Some(Fate::Take);
+            return Some(Decision::Take);
         }
         let mut signal = true;
         if self.avg < end {
@@ -83,10 +83,10 @@ impl Paper {
             signal = random < pa;
         }
         if !signal {
-            return Some(Fate::Take);
+            return Some(Decision::Take);
         }
         *count = 0.0;
-        Some(if frame.can_mark && self.avg < max { Fate::Mark } else { Fate::Drop })
+        Some(if frame.can_mark && self.avg < max { Decision::Mark } else { Decision::Drop })
     }
 }
 
@@ -101,7 +101,7 @@ impl Discipline for Checked {
         if full || self.differ.is_some() {
             return;
         }
-        let ours = self.ours.log.get(said).map_or(Fate::Take, |(_, fate)| fate.unwrap());
+        let ours = self.ours.log.get(said).map_or(Decision::Take, |(_, fate)| fate.unwrap());
         self.asked += 1;
         match self.paper.fate(now.ns() as f64, depth, frame, random) {
             Some(fate) if fate == ours => self.compared += 1,
@@ -110,8 +110,8 @@ impl Discipline for Checked {
                 let count = &mut self.paper.counts[usize::from(frame.colour)];
                 let below = self.paper.avg < told.min as f64;
                 *count = match (ours, below) {
-                    (Fate::Take, true) => -1.0,
-                    (Fate::Take, false) => *count,
+                    (Decision::Take, true) => -1.0,
+                    (Decision::Take, false) => *count,
                     _ => 0.0,
                 };
             }

@@ -7,7 +7,7 @@ mod turns;
 use weir_packet::{Headers, Label, Pool, Side};
 use weir_shape::Link;
 use weir_shape::tree::{Edit, NodeSpec, Spec, Tree};
-use weir_units::{Bytes, Instant, Rate, Span};
+use weir_units::{Bytes, Instant, Priority, Rate, Span};
 
 const LEN: usize = 1_000;
 
@@ -35,7 +35,7 @@ fn leaf(number: u32, parent: u32, weight: u64) -> NodeSpec {
 }
 
 fn spec(rate: Rate, nodes: Vec<NodeSpec>) -> Spec {
-    Spec { rate, link: Link::default(), nodes, cares: vec![] }
+    Spec { rate, link: Link::default(), nodes, cares: vec![], ..Spec::default() }
 }
 
 impl World {
@@ -148,7 +148,7 @@ fn edits_of_a_silent_leaf_give_a_guarantee_no_more() {
 fn edits_of_its_own_weight_starve_no_leaf() {
     for (frames, priority) in [(1, 2), (3, 2), (10, 2), (1, 1), (3, 3)] {
         let mut nodes: Vec<NodeSpec> = (1..=10).map(|number| leaf(number, 0, 1_000)).collect();
-        nodes[0].priority = priority;
+        nodes[0].priority = Priority(priority);
         let mut world = World::new(spec(mbit(100), nodes), 1..=10);
         for _ in 0..5_000 / frames {
             world.steps(frames);
@@ -172,7 +172,7 @@ fn an_edit_that_changes_nothing_changes_no_order() {
         // how much may wait in a leaf is no matter of its siblings; nor is the priority of one that
         // has nothing to send
         edited.edit(|spec| spec.nodes[3].frames ^= 1);
-        edited.edit(|spec| spec.nodes[7].priority ^= 1);
+        edited.edit(|spec| spec.nodes[7].priority.0 ^= 1);
     }
     assert_eq!(alone.order, edited.order);
 }
@@ -307,7 +307,7 @@ fn what_an_edit_sets_free_leaves_at_the_rate_of_the_line() {
 #[test]
 fn a_leaf_that_goes_and_comes_back_is_a_new_one() {
     // with its first frame it is a thousand frames of the other ahead
-    let one = NodeSpec { priority: 0, ceil: mbit(1), ..leaf(2, 0, 1) };
+    let one = NodeSpec { priority: Priority(0), ceil: mbit(1), ..leaf(2, 0, 1) };
     let mut world = World::new(spec(mbit(100), vec![leaf(1, 0, 1_000), one]), [1, 2]);
     world.steps(10);
     assert_eq!(world.sent[2], 1);
@@ -461,7 +461,7 @@ fn part_of_one_that_moves(one: NodeSpec, siblings: u32, weight: u64, frames: usi
 fn one_that_moves_to_and_fro_has_its_part() {
     for frames in [1, 2, 3, 10, 50] {
         for (own, priority, weight) in [(1, 3, 1), (1, 2, 10), (3, 2, 10), (1, 2, 100)] {
-            let one = NodeSpec { priority, ..leaf(9, 2, own) };
+            let one = NodeSpec { priority: Priority(priority), ..leaf(9, 2, own) };
             let got = part_of_one_that_moves(one, 3, weight, frames);
             let [own, all] = [own, own + 3 * weight].map(|w| f64::from(u32::try_from(w).unwrap()));
             let part = got / (own / all / 2.0);
@@ -475,7 +475,7 @@ fn one_that_moves_to_and_fro_has_its_part() {
 /// Among very many it has to wait until each edit is over; else it is the same.
 #[test]
 fn one_that_moves_among_many_has_its_part() {
-    let one = NodeSpec { priority: 3, ..leaf(9, 2, 1) };
+    let one = NodeSpec { priority: Priority(3), ..leaf(9, 2, 1) };
     let part = part_of_one_that_moves(one, 100, 1, 50) * 101.0 * 2.0;
     assert!((0.75..1.1).contains(&part), "{part:.3}");
 }

@@ -17,8 +17,11 @@ fn part_below_a_class_in_a_row(rate: u64) -> f64 {
     let inner = NodeSpec { rate: mbit(50), weight: 20, ..NodeSpec::new(1, 0, false) };
     let promised = NodeSpec { rate: mbit(rate), ..leaf(2, 1, 1) };
     let mut nodes = vec![inner, promised, leaf(3, 1, 1)];
-    let row =
-        |number| NodeSpec { priority: 0, rate: Rate::from_bps(2_500_000), ..leaf(number, 0, 1) };
+    let row = |number| NodeSpec {
+        priority: Priority(0),
+        rate: Rate::from_bps(2_500_000),
+        ..leaf(number, 0, 1)
+    };
     nodes.extend((4..24).map(row));
     let mut world = World::new(spec(mbit(100), nodes), 2..24);
     world.steps(100_000);
@@ -40,7 +43,7 @@ fn a_guarantee_below_a_class_in_long_rows_is_whole() {
         let inner = NodeSpec { weight: u64::from(siblings), ..NodeSpec::new(1, 0, false) };
         let promised = NodeSpec { rate: mbit(25), ..leaf(2, 1, 1) };
         let mut nodes = vec![inner, promised, leaf(3, 1, 100)];
-        let row = |number| NodeSpec { priority: 0, ..leaf(number, 0, 1) };
+        let row = |number| NodeSpec { priority: Priority(0), ..leaf(number, 0, 1) };
         nodes.extend((4..4 + siblings).map(row));
         let mut world = World::new(spec(mbit(100), nodes), 2..4 + siblings);
         world.steps(200_000);
@@ -82,7 +85,7 @@ fn a_guarantee_that_is_held_below_a_class_in_a_row_is_whole() {
     let inner = NodeSpec { weight: 100, ..NodeSpec::new(1, 0, false) };
     let promised = NodeSpec { rate: mbit(20), ceil: mbit(60), ..leaf(2, 1, 1) };
     let mut nodes = vec![inner, promised, leaf(3, 1, 100)];
-    nodes.extend((4..104).map(|number| NodeSpec { priority: 0, ..leaf(number, 0, 1) }));
+    nodes.extend((4..104).map(|number| NodeSpec { priority: Priority(0), ..leaf(number, 0, 1) }));
     let mut world = World::new(spec(mbit(100), nodes), 2..104);
     world.steps(100_000);
     let share = world.share(2);
@@ -91,8 +94,9 @@ fn a_guarantee_that_is_held_below_a_class_in_a_row_is_whole() {
 
 #[test]
 fn two_edits_a_frame_apart_starve_nobody() {
-    let mut nodes = vec![NodeSpec { priority: 3, ..leaf(1, 0, 10_000) }, leaf(2, 0, 10_000)];
-    nodes.extend((3..9).map(|number| NodeSpec { priority: 0, ..leaf(number, 0, 20) }));
+    let mut nodes =
+        vec![NodeSpec { priority: Priority(3), ..leaf(1, 0, 10_000) }, leaf(2, 0, 10_000)];
+    nodes.extend((3..9).map(|number| NodeSpec { priority: Priority(0), ..leaf(number, 0, 20) }));
     let mut longest = 0;
     for phase in 0..30 {
         let mut world = World::new(spec(mbit(1), nodes.clone()), 1..9);
@@ -120,7 +124,7 @@ fn an_edit_in_steps_starves_no_heavy_child() {
         let weights: Vec<u64> =
             (0..200).map(|_| [1, 1_000][usize::from(draw() & 1 == 1)]).collect();
         let of = |number: u32, weight| NodeSpec {
-            priority: (number % 4) as u8,
+            priority: Priority((number % 4) as u8),
             ..leaf(number, 0, weight)
         };
         let nodes = (1..).zip(&weights).map(|(number, &weight)| of(number, weight)).collect();
@@ -173,10 +177,10 @@ proptest! {
         frames in 0..8_usize,
     ) {
         let mut nodes = vec![
-            NodeSpec { priority: priorities.0, ..leaf(1, 0, heavy) },
-            NodeSpec { priority: priorities.1, ..leaf(2, 0, heavy) },
+            NodeSpec { priority: Priority(priorities.0), ..leaf(1, 0, heavy) },
+            NodeSpec { priority: Priority(priorities.1), ..leaf(2, 0, heavy) },
         ];
-        let sibling = |number| NodeSpec { priority: priorities.2, ..leaf(number, 0, 20) };
+        let sibling = |number| NodeSpec { priority: Priority(priorities.2), ..leaf(number, 0, 20) };
         nodes.extend((3..3 + siblings).map(sibling));
         let count = 2 + siblings;
         let mut world = World::new(spec(mbit(10), nodes), 1..=count);
@@ -212,7 +216,7 @@ proptest! {
         let weight = |at: usize| [1, 20, 1_000][at];
         let told = weights[0].iter().zip(&priorities).zip(1..);
         let nodes = told.map(|((at, priority), number)| NodeSpec {
-            priority: *priority,
+            priority: Priority(*priority),
             ..leaf(number, 0, weight(*at))
         });
         let mut world = World::new(spec(mbit(10), nodes.collect()), 1..=80);

@@ -122,7 +122,13 @@ fn spec(case: &Case) -> Spec {
             inner.push(number);
         }
     }
-    Spec { rate: Rate::from_bps(case.line), link: Link::default(), nodes, cares: vec![] }
+    Spec {
+        rate: Rate::from_bps(case.line),
+        link: Link::default(),
+        nodes,
+        cares: vec![],
+        ..Spec::default()
+    }
 }
 
 struct World {
@@ -396,8 +402,13 @@ fn on_a_lower_line(told: &[(u64, u64)], line: u64, low: u64) -> Vec<(f64, f64)> 
         NodeSpec { weight, rate, ..NodeSpec::new(number, 0, true) }
     });
     let rate = Rate::from_bps(line);
-    let mut world =
-        World::of(Spec { rate, link: Link::default(), nodes: nodes.collect(), cares: vec![] });
+    let mut world = World::of(Spec {
+        rate,
+        link: Link::default(),
+        nodes: nodes.collect(),
+        cares: vec![],
+        ..Spec::default()
+    });
     let (mut last, mut longest) = (vec![START; told.len() + 1], vec![Span::ZERO; told.len() + 1]);
     let mut sent = world.sent.clone();
     for phase in 0..3 {
@@ -481,7 +492,8 @@ fn one_of_great_weight_does_not_wait_for_all_who_have_a_frame() {
     let mut nodes = vec![leaf(1, u64::from(MANY))];
     nodes.extend((2..2 + MANY).map(|number| leaf(number, 1)));
     let rate = Rate::from_bps(10_000_000);
-    let mut world = World::of(Spec { rate, link: Link::default(), nodes, cares: vec![] });
+    let mut world =
+        World::of(Spec { rate, link: Link::default(), nodes, cares: vec![], ..Spec::default() });
     (0..600).for_each(|_| world.comes(1, 1_000));
     for _ in 0..10 {
         world.leaves(Instant::MAX).expect("a frame");
@@ -500,7 +512,10 @@ fn two(weights: [u64; 2], at_once: usize) -> World {
     let leaf = |number, weight| NodeSpec { weight, ..NodeSpec::new(number, 0, true) };
     let nodes = vec![leaf(1, weights[0]), leaf(2, weights[1])];
     let rate = Rate::from_bps(100_000);
-    World::with(Spec { rate, link: Link::default(), nodes, cares: vec![] }, at_once)
+    World::with(
+        Spec { rate, link: Link::default(), nodes, cares: vec![], ..Spec::default() },
+        at_once,
+    )
 }
 
 /// How many of the next 20 frames are the second leaf's.
@@ -564,8 +579,10 @@ fn a_guarantee_that_its_weight_keeps_no_more_stops_no_other() {
         };
         let nodes = vec![leaf(1, 1, 29_000), leaf(2, 1, 503_000), leaf(3, 1, 0)];
         let rate = Rate::from_bps(1_000_000);
-        let mut world =
-            World::with(Spec { rate, link: Link::default(), nodes, cares: vec![] }, at_once);
+        let mut world = World::with(
+            Spec { rate, link: Link::default(), nodes, cares: vec![], ..Spec::default() },
+            at_once,
+        );
         world.comes(1, 60);
         world.now += Span::from_ms(1_300);
         (0..40).for_each(|_| world.comes(2, 860));

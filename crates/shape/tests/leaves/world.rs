@@ -62,7 +62,7 @@ impl World {
         change(&mut leaf);
         let rate = Rate::from_bps(rate);
         let (link, nodes, cares) = (Link::default(), vec![leaf], vec![care]);
-        let spec = Spec { rate, link, nodes, cares };
+        let spec = Spec { rate, link, nodes, cares, ..Spec::default() };
         let mut tree = Tree::new(20_010, 20_000, 1_000, Instant::ZERO);
         let mut edit = Edit::between(&Spec::default(), &spec);
         tree.apply(Instant::ZERO, &mut edit, |leaf| leaf, |_, _, _| {});

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use weir_shape::Link;
 use weir_shape::tree::{NodeSpec, Spec};
 use weir_units::limits::TREE_DEPTH;
-use weir_units::{Bytes, Rate};
+use weir_units::{Bytes, Priority, Rate};
 
 use crate::dice::Dice;
 
@@ -110,11 +110,17 @@ impl Case {
             node.weight = told.weight;
             node.rate = Rate::from_bps(rate);
             node.ceil = Rate::from_bps(ceil);
-            node.priority = told.priority;
+            node.priority = Priority(told.priority);
             node.burst = told.burst.map(Bytes::new);
             nodes.push(node);
         }
-        Spec { rate: Rate::from_bps(self.rate), link: Link::default(), nodes, cares: vec![] }
+        Spec {
+            rate: Rate::from_bps(self.rate),
+            link: Link::default(),
+            nodes,
+            cares: vec![],
+            ..Spec::default()
+        }
     }
 }
 

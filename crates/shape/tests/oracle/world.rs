@@ -422,8 +422,8 @@ impl World {
         let wanting = self.spec.nodes.iter().filter(|node| want[node.number as usize] > 0.0);
         for node in wanting {
             let (number, parent) = (node.number as usize, node.parent as usize);
-            frames[parent][usize::from(node.priority)] += largest[number];
-            wants[parent][usize::from(node.priority)] += want[number];
+            frames[parent][usize::from(node.priority.0)] += largest[number];
+            wants[parent][usize::from(node.priority.0)] += want[number];
             if node.rate > Rate::ZERO {
                 clocks[parent] += 2.0 * largest[number];
             }
@@ -433,7 +433,7 @@ impl World {
         let mut taken = vec![0.0; want.len()];
         for node in &self.spec.nodes {
             let (number, parent) = (node.number as usize, node.parent as usize);
-            let priority = usize::from(node.priority);
+            let priority = usize::from(node.priority.0);
             let higher: f64 = frames[parent][..priority].iter().sum();
             let bear: f64 = wants[parent][priority..].iter().sum();
             taken[number] = (taken[parent] + clocks[parent])

@@ -166,8 +166,8 @@ impl Weir {
     }
 
     /// How many events nobody fetched before there was no room for them.
-    #[must_use]
-    pub fn lost_events(&self) -> u64 {
+    #[cfg(test)]
+    pub(super) fn lost_events(&self) -> u64 {
         self.joining.lost
     }
 

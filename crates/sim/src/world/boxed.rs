@@ -1,82 +1,70 @@
-//! A box: the real engine between a LAN and a WAN port, called as a live loop calls it.
+//! A box: the real engine between a LAN and a WAN port, driven as a live link drives it.
 
-use weir_engine::{Config, Engine, Margin, NoRoom, Planner, Snapshot};
-use weir_packet::{Burst, Pool, Side};
+use weir_engine::{Config, Driver, Engine, Exchange, Margin, NoRoom, Planner};
+use weir_packet::{Burst, Member, Pool, Side};
 use weir_policy::Plan;
-use weir_units::{Instant, Span};
+use weir_units::{Instant, Way};
 
 use super::{Kind, NodeId, Place, World, number};
 use crate::events::Event;
-use crate::frames::{FRAME_BYTES, Frame};
-
-/// How often the engine may forget: connections are silent for seconds before they go. Every
-/// millisecond, as live, it was four tenths of a run at T1.
-const AGE: Span = Span::from_ms(50);
+use crate::frames::{FRAME_BYTES, Frame, Frames};
 
 pub(super) struct Boxed {
-    pub(super) engine: Engine,
-    burst: Burst,
+    pub(super) driver: Driver,
     /// When the world will come back at the latest that is queued.
     armed: Instant,
-    aged: Instant,
-    /// By the side that the rate leads to.
-    pub(super) margins: [Option<Margin>; 2],
-    followed: Instant,
+    /// Frames on their way out, empty between two calls.
+    left: Vec<(Side, Frame)>,
 }
 
 impl Boxed {
     pub(super) fn new(plan: &Plan, config: Config) -> Result<Boxed, NoRoom> {
         let change = Planner::of(&config).prepare(plan)?;
-        let margins = [Side::Lan, Side::Wan].map(|side| Margin::of(plan, side));
-        let config =
-            Config { watch: config.watch || margins.iter().any(Option::is_some), ..config };
+        let finds = Way::ALL.into_iter().any(|way| Margin::of(plan, way).is_some());
+        let config = Config { watch: config.watch || finds, ..config };
         let pool = Pool::new(2 * config.queue_frames + 64, FRAME_BYTES);
+        let engine = Engine::new(config, pool, change, Instant::ZERO);
         Ok(Boxed {
-            engine: Engine::new(config, pool, change, Instant::ZERO),
-            burst: Burst::new(),
+            driver: Driver::new(engine, &Member::ONE_EACH),
             armed: Instant::MAX,
-            aged: Instant::ZERO,
-            margins,
-            followed: Instant::ZERO,
+            left: Vec::new(),
         })
     }
 }
 
-impl Boxed {
-    /// What a control thread does beside a live link.
-    fn follow(&mut self, now: Instant) {
-        let finds = self.margins.iter().any(Option::is_some);
-        if finds && now.since(self.followed) >= Margin::CADENCE {
-            self.followed = now;
-            let mut books = Snapshot::default();
-            let _ = self.engine.snapshot(u32::MAX, &mut books);
-            for margin in self.margins.iter_mut().flatten() {
-                self.engine.limits(now, &[margin.follow(now, &books)]);
-            }
+/// The ports of a box for one call: a frame that has come, in a buffer of the world, and those
+/// that leave.
+struct Ports<'w> {
+    frames: &'w mut Frames,
+    came: Option<(Side, Frame)>,
+    left: &'w mut Vec<(Side, Frame)>,
+}
+
+impl Exchange for Ports<'_> {
+    fn receive(&mut self, port: Member, pool: &mut Pool, into: &mut Burst) -> usize {
+        let Some((_, frame)) = self.came.take_if(|(side, _)| *side == port.side) else { return 0 };
+        if let Some(copy) = pool.fill(self.frames.bytes(&frame))
+            && let Err(copy) = into.push(copy)
+        {
+            pool.give(copy);
+        }
+        self.frames.give(frame);
+        1
+    }
+
+    fn transmit(&mut self, port: Member, pool: &mut Pool, out: &mut Burst) {
+        for frame in out.drain() {
+            let copy = self.frames.fill(pool.bytes(&frame));
+            pool.give(frame);
+            self.left.extend(copy.map(|copy| (port.side, copy)));
         }
     }
 }
 
 impl World {
     pub(super) fn box_frame(&mut self, at: Place, frame: Frame) {
-        let now = self.now;
-        if let Kind::Box(boxed) = &mut self.nodes[at.node].kind {
-            let copy = boxed.engine.pool_mut().fill(self.frames.bytes(&frame));
-            if let Some(copy) = copy
-                && let Err(copy) = boxed.burst.push(copy)
-            {
-                boxed.engine.pool_mut().give(copy);
-            }
-            let side = if at.port == 0 { Side::Lan } else { Side::Wan };
-            boxed.engine.receive(now, side, &mut boxed.burst);
-            if now.since(boxed.aged) >= AGE {
-                boxed.engine.age(now);
-                boxed.aged = now;
-            }
-            boxed.follow(now);
-        }
-        self.frames.give(frame);
-        self.kick(at.node);
+        let side = if at.port == 0 { Side::Lan } else { Side::Wan };
+        self.poll(at.node, Some((side, frame)));
     }
 
     pub(super) fn wake_box(&mut self, node: NodeId) {
@@ -84,32 +72,28 @@ impl World {
         // what was queued before something earlier came up is stale
         if boxed.armed == self.now {
             boxed.armed = Instant::MAX;
-            self.kick(node);
+            self.poll(node, None);
         }
     }
 
-    /// Lets leave what may leave a box now, and comes back when there is more.
-    pub fn kick(&mut self, node: NodeId) {
+    /// Lets a frame come and leave what may leave a box now, and comes back when there is more.
+    fn poll(&mut self, node: NodeId, mut came: Option<(Side, Frame)>) {
         let now = self.now;
-        let mut out = Burst::new();
         loop {
             let Kind::Box(boxed) = &mut self.nodes[node].kind else { return };
-            let Some(next) = boxed.engine.next_wakeup() else { return };
+            let mut left = std::mem::take(&mut boxed.left);
+            let frames = &mut self.frames;
+            boxed.driver.poll(now, &mut Ports { frames, came: came.take(), left: &mut left });
+            let next = boxed.driver.next_at(now);
+            for (side, frame) in left.drain(..) {
+                self.send(node, usize::from(side == Side::Wan), frame);
+            }
+            if let Kind::Box(boxed) = &mut self.nodes[node].kind {
+                boxed.left = left;
+            }
+            let Some(next) = next else { return };
             if next > now {
-                self.come_back(node, next);
-                return;
-            }
-            let mut moved = false;
-            for (port, side) in [Side::Lan, Side::Wan].into_iter().enumerate() {
-                while let Some(frame) = self.leave(node, side, &mut out) {
-                    moved = true;
-                    self.send(node, port, frame);
-                }
-            }
-            if !moved {
-                // an engine that says "now" and sends nothing would keep us here for ever
-                self.come_back(node, now + Span::from_us(1));
-                return;
+                return self.come_back(node, next);
             }
         }
     }
@@ -120,22 +104,6 @@ impl World {
         {
             boxed.armed = at;
             self.events.push(at, Event::Box(number(node)));
-        }
-    }
-
-    /// The next frame that leaves a box at one side, in a buffer of the world.
-    fn leave(&mut self, node: NodeId, side: Side, out: &mut Burst) -> Option<Frame> {
-        let Kind::Box(boxed) = &mut self.nodes[node].kind else { return None };
-        loop {
-            if out.is_empty() {
-                boxed.engine.transmit(self.now, side, out);
-            }
-            let frame = out.pop()?;
-            let copy = self.frames.fill(boxed.engine.pool().bytes(&frame));
-            boxed.engine.pool_mut().give(frame);
-            if copy.is_some() {
-                return copy;
-            }
         }
     }
 }

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use weir_engine::{Config, Engine, Planner};
-use weir_packet::{Build, Burst, Frame, Pool, Side};
+use weir_engine::{Config, Driver, Engine, Planner, Single};
+use weir_packet::{Build, Member, Pool, Side};
 use weir_policy::Source;
 use weir_sim::Random;
 use weir_units::Instant;
@@ -19,10 +19,6 @@ pub(super) const SECOND: Time = 1_000_000_000;
 /// What everyone has to settle, and how long it counts then.
 const SETTLES: Time = 3 * SECOND;
 pub(super) const COUNTS: Time = 10 * SECOND;
-/// As often as a live loop forgets who is silent.
-const AGE: Time = 50_000_000;
-/// An engine that says "now" and sends nothing is asked again after so long.
-const AGAIN: Time = 1_000;
 
 /// Bytes of a full frame, and of a sparse one.
 const FULL: u64 = 1_514;
@@ -44,11 +40,21 @@ const HEADERS: usize = 42;
 /// Where its sender and its number are, of those with a window.
 const NUMBERS: usize = HEADERS + 12;
 
+/// Bytes of a frame that are looked at when it leaves.
+const LOOKED_AT: usize = NUMBERS + 16;
+
 pub(super) const VICTIM: u8 = 2;
 pub(super) const ATTACKER: u8 = 66;
 
 /// Makes the n-th frame of a sender.
 type Make = Box<dyn Fn(u64) -> Vec<u8>>;
+
+/// A frame that leaves.
+struct Left {
+    len: usize,
+    /// As much of it as matters.
+    head: [u8; LOOKED_AT],
+}
 
 struct Sender {
     side: Side,
@@ -73,7 +79,9 @@ enum Pace {
 }
 
 pub(super) struct World {
-    engine: Engine,
+    driver: Driver,
+    /// What leaves in a poll.
+    left: Vec<Left>,
     senders: Vec<Sender>,
     due: BinaryHeap<Reverse<(Time, usize)>>,
     noise: Random,
@@ -83,7 +91,8 @@ pub(super) struct World {
     /// When the victim comes.
     begins: Time,
     end: Time,
-    aged: Time,
+    /// When the engine was driven last.
+    then: Instant,
     bytes: u64,
     /// Sparse frames that were sent while it counted, and how long those waited that came.
     sparse: usize,
@@ -130,7 +139,8 @@ impl World {
         let first = Planner::of(&config).prepare(&plan).ok()?;
         let begins = attack.before * SECOND;
         Some(World {
-            engine: Engine::new(config, pool, first, Instant::ZERO),
+            driver: Driver::new(Engine::new(config, pool, first, Instant::ZERO), &Member::ONE_EACH),
+            left: Vec::new(),
             senders: Vec::new(),
             due: BinaryHeap::new(),
             noise: Random::new(seed, 0xa7),
@@ -139,7 +149,7 @@ impl World {
             wanted: attack.wanted,
             begins,
             end: begins + SETTLES + COUNTS,
-            aged: 0,
+            then: Instant::ZERO,
             bytes: 0,
             sparse: 0,
             waits: Vec::new(),
@@ -298,59 +308,40 @@ impl World {
     }
 
     fn receive(&mut self, now: Time, side: Side, bytes: &[u8]) {
-        if let Some(frame) = self.engine.pool_mut().fill(bytes) {
-            let mut burst = Burst::new();
-            if let Err(frame) = burst.push(frame) {
-                self.engine.pool_mut().give(frame);
-            }
-            self.engine.receive(Instant::from_ns(now), side, &mut burst);
-        }
-        if now >= self.aged + AGE {
-            self.engine.age(Instant::from_ns(now));
-            self.aged = now;
-        }
-        self.transmit(now);
+        self.poll(now, Some((side, bytes)));
     }
 
     /// Sends what leaves up to then.
     fn serve(&mut self, now: Time) {
-        let mut then = 0;
-        while let Some(at) = self.engine.next_wakeup().map(Instant::ns).filter(|at| *at <= now) {
-            then = at.max(then);
-            if then > now || !self.transmit(then) {
-                then += AGAIN;
-            }
-            if then > now {
-                return;
-            }
+        while let Some(at) = self.driver.next_at(self.then).filter(|at| at.ns() <= now) {
+            self.poll(at.ns(), None);
         }
     }
 
-    fn transmit(&mut self, now: Time) -> bool {
-        let mut has_sent = false;
-        for side in [Side::Lan, Side::Wan] {
-            let mut out = Burst::new();
-            self.engine.transmit(Instant::from_ns(now), side, &mut out);
-            for frame in out.drain() {
-                has_sent = true;
-                if side != self.from {
-                    self.look(now, &frame);
-                }
-                self.engine.pool_mut().give(frame);
+    fn poll(&mut self, now: Time, came: Option<(Side, &[u8])>) {
+        let (from, left) = (self.from, &mut self.left);
+        let left = |side: Side, bytes: &[u8]| {
+            if side != from {
+                left.push(Left::of(bytes));
             }
-        }
-        has_sent
+        };
+        self.then = Instant::from_ns(now);
+        self.driver.poll(self.then, &mut Single { came, left });
+        let left = std::mem::take(&mut self.left);
+        left.iter().for_each(|left| self.look(now, left));
+        self.left = left;
+        self.left.clear();
     }
 
-    fn look(&mut self, now: Time, frame: &Frame) {
-        let bytes = self.engine.pool().bytes(frame);
+    fn look(&mut self, now: Time, left: &Left) {
+        let bytes = &left.head[..left.len.min(LOOKED_AT)];
         let word = |at: usize| {
             let bytes = bytes.get(at..at + 8).and_then(|b| b.try_into().ok());
             bytes.map_or(0, u64::from_be_bytes)
         };
         let sign = bytes.get(HEADERS + 8..NUMBERS);
         let sign = SIGNS.iter().position(|known| sign == Some(&known[..]));
-        let (came, len) = (word(HEADERS), bytes.len() as u64);
+        let (came, len) = (word(HEADERS), left.len as u64);
         let (at, number) = (word(NUMBERS), word(NUMBERS + 8));
         if matches!(sign, Some(BULK | HONEST)) {
             self.arrived(now, at, number);
@@ -374,6 +365,15 @@ impl World {
             *is_asked = true;
             self.due.push(Reverse((now, at)));
         }
+    }
+}
+
+impl Left {
+    fn of(bytes: &[u8]) -> Left {
+        let mut head = [0; LOOKED_AT];
+        let len = bytes.len().min(LOOKED_AT);
+        head[..len].copy_from_slice(&bytes[..len]);
+        Left { len: bytes.len(), head }
     }
 }
 

@@ -64,6 +64,7 @@ impl Tree {
         self.move_frames(now, edit, &successor, moved);
         if edit.has_freed || self.clocks.timer.capacity() < edit.timer.capacity() {
             self.clocks.timer.begins_anew(&mut edit.timer);
+            self.clocks.left = 0;
         }
         for parent in &mut edit.parents {
             if parent.steps.is_some() {
@@ -277,6 +278,7 @@ impl Tree {
         take_over(&mut tables.interiors, &mut self.interiors);
         take_over(&mut tables.clocks.ceilings, &mut self.clocks.ceilings);
         take_over(&mut tables.clocks.dues, &mut self.clocks.dues);
+        take_over(&mut tables.limits, &mut self.limits);
         self.queues.move_into(&mut tables.queues);
     }
 
@@ -284,8 +286,7 @@ impl Tree {
     fn write(&mut self, now: Instant, told: &NodeSpec, own: Option<Own>) -> bool {
         let number = told.number;
         let node = &mut self.nodes[number as usize];
-        let (old, clock) = &mut self.clocks.ceilings[number as usize];
-        let (had_ceiling, is_new) = (node.has_ceiling(), node.kind == Kind::None);
+        let is_new = node.kind == Kind::None;
         if node.kind != Kind::None && node.parent != told.parent {
             let due = &mut self.clocks.dues[number as usize];
             self.interiors[node.parent as usize].gives_up(now, node, due);
@@ -294,24 +295,12 @@ impl Tree {
             // the parent that it had forgets it first
             node.share.flags.set(Flags::PARKED);
         }
-        let free_at = clock.free_at();
-        node.share.flags.clear(Flags::CEILING);
-        if let Some(Own { ceiling: new, .. }) = own.filter(|own| own.is_needed || had_ceiling) {
-            if had_ceiling {
-                clock.goes_on(now, old, &new);
-            } else {
-                // one that has sent without a bound has no burst saved
-                *clock = if is_new { Clock::default() } else { Clock::from(now) };
-            }
-            *old = new;
-            node.share.flags.set(Flags::CEILING);
-        }
-        let waits_no_longer = node.share.flags.has(Flags::HELD)
-            && (!node.has_ceiling() || clock.free_at() != free_at);
-        if waits_no_longer {
-            // whoever waited for another ceiling asks this one
-            node.share.flags.clear(Flags::HELD);
-        }
+        let own = match self.limits.get_mut(number as usize) {
+            Some(limit) => limit.tells(own, is_new),
+            None => own,
+        };
+        let waits_no_longer = self.sets_ceiling(now, number, own, is_new);
+        let node = &mut self.nodes[number as usize];
         node.parent = told.parent;
         node.most_frames = told.frames;
         node.most_bytes = u32::try_from(told.bytes.get()).unwrap_or(u32::MAX);
@@ -333,6 +322,39 @@ impl Tree {
                 let dropped = self.queues.fill(now, number, node, &self.cares, chain, |_, _| {});
                 self.waiting -= dropped;
             }
+        }
+        waits_no_longer
+    }
+
+    /// A node gets another ceiling, or none. Returns whether it waited for a moment that will not
+    /// come.
+    pub(super) fn sets_ceiling(
+        &mut self,
+        now: Instant,
+        number: u32,
+        own: Option<Own>,
+        is_new: bool,
+    ) -> bool {
+        let node = &mut self.nodes[number as usize];
+        let (old, clock) = &mut self.clocks.ceilings[number as usize];
+        let (had_ceiling, free_at) = (node.has_ceiling(), clock.free_at());
+        node.share.flags.clear(Flags::CEILING);
+        if let Some(own) = own.filter(|own| own.is_needed || had_ceiling) {
+            let new = own.ceiling();
+            if had_ceiling {
+                clock.goes_on(now, old, &new);
+            } else {
+                // one that has sent without a bound has no burst saved
+                *clock = if is_new { Clock::default() } else { Clock::from(now) };
+            }
+            *old = new;
+            node.share.flags.set(Flags::CEILING);
+        }
+        let waits_no_longer = node.share.flags.has(Flags::HELD)
+            && (!node.has_ceiling() || clock.free_at() != free_at);
+        if waits_no_longer {
+            // whoever waited for another ceiling asks this one
+            node.share.flags.clear(Flags::HELD);
         }
         waits_no_longer
     }

@@ -101,7 +101,7 @@ mod tests {
         let mut nodes: Vec<NodeSpec> = (1..=4).map(node).collect();
         nodes[..2].iter_mut().for_each(|node| node.rate = Rate::from_bps(3_000_000));
         let (rate, link) = (Rate::from_bps(10_000_000), Link::default());
-        let spec = Spec { rate, link, nodes, cares: vec![] };
+        let spec = Spec { rate, link, nodes, cares: vec![], ..Spec::default() };
         let mut tree = Tree::new(10, 10, 0, Instant::ZERO);
         let mut edit = Edit::between(&Spec::default(), &spec);
         tree.apply(Instant::ZERO, &mut edit, |leaf| leaf, |_, _, _| {});

@@ -31,7 +31,8 @@ fn mbit(mbit: u64) -> Rate {
 impl World {
     /// A line of 10 Mbit/s.
     fn new(nodes: Vec<NodeSpec>, at_once: usize) -> World {
-        let spec = Spec { rate: mbit(10), link: Link::default(), nodes, cares: vec![] };
+        let spec =
+            Spec { rate: mbit(10), link: Link::default(), nodes, cares: vec![], ..Spec::default() };
         let mut tree = Tree::new(100, 100, 0, START);
         let mut edit = Edit::in_steps(&Spec::default(), &spec, at_once);
         tree.apply(START, &mut edit, |leaf| leaf, |_, _, _| {});

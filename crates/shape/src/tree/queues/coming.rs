@@ -5,7 +5,7 @@ use weir_packet::{Frame, Label, Reason};
 use weir_units::Instant;
 
 use super::{Joins, Kept, Queues, STRAYS, calm, depth};
-use crate::aqm::{Arriving, Fate};
+use crate::aqm::{Arriving, Decision};
 use crate::tree::node::{NONE, Node};
 use crate::tree::ring::{Member, Place};
 
@@ -38,7 +38,7 @@ impl Queues {
         let frame = Arriving { colour: label.colour, can_mark: care.ecn && label.ecn() != 0 };
         let behind = depth(&queue.chain);
         let fate = care.aqm.arrive(&mut queue.aqm, now, frame, behind, &mut self.random);
-        if fate == Fate::Drop {
+        if fate == Decision::Drop {
             return Err(Reason::Managed);
         }
         let (place, was_silent) = (queue.turn.place, queue.chain.is_empty());
@@ -59,7 +59,7 @@ impl Queues {
         if node.is_full(bytes) {
             lost = Some(self.make_room(now, number, node, id, kept).ok_or(Reason::QueueFull)?);
         }
-        Ok(Joins { id, mark: fate == Fate::Mark, lost })
+        Ok(Joins { id, mark: fate == Decision::Mark, lost })
     }
 
     /// Puts a frame into its queue, whatever the limits say.

@@ -3,7 +3,7 @@
 use weir_units::{Bytes, Instant};
 
 use super::{Crowd, Kept, Queue, Queues, depth};
-use crate::aqm::{Fate, Leaving};
+use crate::aqm::{Decision, Leaving};
 use crate::tree::care::Care;
 use crate::tree::hosts::Hosts;
 use crate::tree::node::{NONE, Node};
@@ -116,12 +116,12 @@ impl Queues {
             let frame = Leaving { since: link.since, can_mark };
             let behind = depth(&queue.chain);
             match care.aqm.leave(&mut queue.aqm, now, frame, behind, &mut self.random) {
-                Fate::Take => return Some((at, link)),
-                Fate::Mark => {
+                Decision::Take => return Some((at, link)),
+                Decision::Mark => {
                     self.store.mark(at);
                     return Some((at, link));
                 }
-                Fate::Drop => self.store.append_one(&mut self.dropped, at),
+                Decision::Drop => self.store.append_one(&mut self.dropped, at),
             }
         }
     }

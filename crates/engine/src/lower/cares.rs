@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use weir_policy::{self as policy, AqmKind, LeafWords};
 use weir_shape::aqm::{Aqm, Cobalt, Codel, Pie, Red, Wred};
 use weir_shape::tree::{Care, NextSession, Queueing, Sessions};
-use weir_units::{ByWay, Rate, Span};
+use weir_units::{Rate, Span, Way};
 
-use crate::steady;
+use super::tcp;
 
 /// Entries that are kept for leaves that may come back; then the list starts anew.
 const KEPT: usize = 1_024;
@@ -17,7 +17,7 @@ const KEPT: usize = 1_024;
 const THREE_FRAMES: u32 = 3 * 1_538;
 
 /// The cares of one tree while it is being compiled.
-pub(crate) struct Cares {
+pub(super) struct Cares {
     list: Vec<Care>,
     /// By the words' place in the plan and the rate.
     known: BTreeMap<(u32, Rate), u16>,
@@ -25,23 +25,17 @@ pub(crate) struct Cares {
 
 impl Cares {
     /// Those of the policy before keep their places.
-    pub(crate) fn after(before: &[Care]) -> Cares {
+    pub(super) fn after(before: &[Care]) -> Cares {
         let kept = if before.len() > KEPT { &[] } else { before };
         Cares { list: kept.to_vec(), known: BTreeMap::new() }
     }
 
-    pub(crate) fn into_list(self) -> Vec<Care> {
+    pub(super) fn into_list(self) -> Vec<Care> {
         self.list
     }
 
     /// The place of what these words mean for a leaf that may have `ceil`.
-    pub(crate) fn of(
-        &mut self,
-        words_at: u32,
-        words: &LeafWords,
-        ceil: Rate,
-        way: impl Fn(ByWay<Option<Rate>>) -> Option<Rate>,
-    ) -> u16 {
+    pub(super) fn of(&mut self, words_at: u32, words: &LeafWords, ceil: Rate, way: Way) -> u16 {
         let rate = about(ceil);
         if let Some(&at) = self.known.get(&(words_at, rate)) {
             return at;
@@ -68,7 +62,7 @@ fn about(rate: Rate) -> Rate {
 
 /// A leaf that says nothing has a queue per connection under COBALT, by host: whoever sends little
 /// is never delayed by whoever sends much, in however many connections.
-fn care(words: &LeafWords, rate: Rate, way: impl Fn(ByWay<Option<Rate>>) -> Option<Rate>) -> Care {
+fn care(words: &LeafWords, rate: Rate, way: Way) -> Care {
     let queue = match words.queue.unwrap_or_default() {
         policy::Queue::Fifo => Queueing::Fifo,
         policy::Queue::Fair => Queueing::Fair,
@@ -77,7 +71,7 @@ fn care(words: &LeafWords, rate: Rate, way: impl Fn(ByWay<Option<Rate>>) -> Opti
     // who asks for one plain queue gets just that
     let silent = if queue == Queueing::Fifo { AqmKind::None } else { AqmKind::Cobalt };
     let sessions = words.session.as_ref().map(|session| Sessions {
-        max: way(session.max).unwrap_or(Rate::MAX),
+        max: session.max[way].unwrap_or(Rate::MAX),
         count: session.count.unwrap_or(u32::MAX),
         host: places_of_a_host(session),
         first: places_for_the_first(session),
@@ -112,7 +106,7 @@ fn places_for_the_first(session: &policy::Session) -> u32 {
 /// What a connection may have waiting in its own queue without being told anything. Where windows
 /// are sized, that is what a sized one may come to: a drop would only undo it.
 fn spared(words: &LeafWords, rate: Rate) -> u32 {
-    if !steady::sizes_windows(words, rate) {
+    if !tcp::sizes_windows(words, rate) {
         return THREE_FRAMES;
     }
     let round_trip = rate.bytes_in(Span::from_ms(100)).get();

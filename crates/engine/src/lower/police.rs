@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 
 use weir_condition::meter::{Colour, Terms};
-use weir_condition::police::{Fate, Police, Spec, Treatment};
-use weir_policy::plan::{Kind, NodeId};
-use weir_policy::{self as policy, LeafWords, Mark, Plan};
+use weir_condition::police::{Action, Police, Spec, Treatment};
+use weir_policy::{self as policy, LeafWords, Mark};
 use weir_units::{Bytes, Rate, Span};
 
-use crate::change::Layout;
+use super::{Own, Table};
 
 /// Treatments that are kept for leaves that may come back; then the list starts anew.
 const KEPT: usize = 1_024;
@@ -19,27 +18,20 @@ const BURST: Span = Span::from_ms(100);
 const BURST_LEAST: Bytes = Bytes::new(4 * 1_518);
 
 /// What condition is told; `told` is what it has been told so far.
-pub(crate) fn spec(plan: &Plan, layout: &Layout, told: &Spec) -> Spec {
+pub(super) fn spec(table: &Table<'_>, told: &Spec) -> Spec {
     let kept = if told.treatments.len() > KEPT { &[][..] } else { &told.treatments };
     let mut spec = Spec { treatments: kept.to_vec(), leaves: BTreeMap::new() };
     let mut known: BTreeMap<u32, Option<u32>> = BTreeMap::new();
-    for (node, id) in plan.nodes.iter().zip(0 as NodeId..) {
-        let slot = layout.slots[id as usize];
-        let (leaves, others) = match &node.kind {
-            Kind::Interior => continue,
-            Kind::Leaf => ((slot, 1), None),
-            Kind::Each(each) => {
-                let Some(&made) = layout.each.get(&id) else { continue };
-                // whoever finds no leaf of its own is no better off for it
-                (made, Some(layout.slots[each.others as usize]))
-            }
-        };
+    for row in table.rows.iter().filter(|row| !matches!(row.own, Own::None)) {
         let list = &mut spec.treatments;
-        let place = known.entry(node.words).or_insert_with(|| place(list, plan.words_of(id)));
+        let place = known.entry(row.node.words).or_insert_with(|| place(list, row.words));
         let Some(place) = *place else { continue };
-        let (first, count) = leaves;
-        spec.leaves.extend((first..first + count).map(|leaf| (leaf, place)));
-        spec.leaves.extend(others.map(|leaf| (leaf, place)));
+        // whoever finds no leaf of its own is no better off for it
+        let others = match row.own {
+            Own::Made { others, .. } => Some(others),
+            Own::None | Own::Itself => None,
+        };
+        spec.leaves.extend(row.leaves().chain(others).map(|leaf| (leaf, place)));
     }
     if spec.leaves.is_empty() { Spec::default() } else { spec }
 }
@@ -70,17 +62,18 @@ fn policed(said: policy::Police, dscp: Option<u8>) -> Police {
         (None, Some(excess)) => Terms::single_rate(said.rate, burst, excess),
         (None, None) => Terms::single_rate(said.rate, burst, Bytes::ZERO),
     };
-    let between = said.excess.map_or(Fate::Drop, |dscp| Fate::Forward(Colour::Yellow, Some(dscp)));
+    let between =
+        said.excess.map_or(Action::Drop, |dscp| Action::Forward(Colour::Yellow, Some(dscp)));
     let has_second = said.peak.is_some() || said.peak_burst.is_some();
     // without a second bound all that is not within the rate is between
-    let above = if has_second { Fate::Drop } else { between };
+    let above = if has_second { Action::Drop } else { between };
     let fates = match said.colours {
         Some([green, yellow, red]) => [
-            Fate::Forward(Colour::Green, Some(green)),
-            Fate::Forward(Colour::Yellow, Some(yellow)),
-            Fate::Forward(Colour::Red, Some(red)),
+            Action::Forward(Colour::Green, Some(green)),
+            Action::Forward(Colour::Yellow, Some(yellow)),
+            Action::Forward(Colour::Red, Some(red)),
         ],
-        None => [Fate::Forward(Colour::Green, dscp), between, above],
+        None => [Action::Forward(Colour::Green, dscp), between, above],
     };
     Police { terms, fates, aware: said.aware }
 }
@@ -107,11 +100,11 @@ mod tests {
             let old = |n: u32| {
                 let rate = Rate::from_bps(u64::from(n) * 1_000);
                 let terms = Terms::single_rate(rate, burst, Bytes::ZERO);
-                let fates = [Fate::Drop; 3];
+                let fates = [Action::Drop; 3];
                 Treatment::Police(Police { terms, fates, aware: false })
             };
             let told = Spec { treatments: (1..=count).map(old).collect(), ..Spec::default() };
-            spec(plan, &layout, &told).treatments.len()
+            spec(&Table::of(plan, &layout), &told).treatments.len()
         };
         assert_eq!([known(0), known(1_023), known(1_024), known(1_025)], [1, 1_024, 1_025, 1]);
     }

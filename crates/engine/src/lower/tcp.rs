@@ -2,12 +2,11 @@
 //! rate: a narrow one needs its senders held, a wide one has its queues.
 
 use weir_condition::{Leaf, Loss, RoundTrip, Spec, Told};
-use weir_packet::Side;
 use weir_policy::plan::{Kind, NodeId, Shares};
 use weir_policy::{self as policy, LeafWords, Mss, Plan, Queue, TcpRate};
-use weir_units::{ByWay, Bytes, Rate, Span};
+use weir_units::{Bytes, Rate, Span, Way};
 
-use crate::change::Layout;
+use super::{Own, Table};
 
 /// At this rate and below, a leaf that says nothing holds its senders.
 const NARROW: Rate = Rate::from_bps(1_000_000);
@@ -21,31 +20,23 @@ const HEADERS: u64 = 40;
 /// Smaller segments are mostly headers.
 const SMALLEST: u64 = 256;
 
-/// What condition is told of a plan.
-pub(crate) fn spec(plan: &Plan, layout: &Layout) -> Spec {
+/// What condition is told.
+pub(super) fn spec(table: &Table<'_>) -> Spec {
     let mut spec = Spec { told: vec![Told::default()], ..Spec::default() };
-    // what comes in from the LAN travels up
-    let up = leaves(plan, layout, &mut spec.told, |both| both.up, |rates| rates.up);
-    let down = leaves(plan, layout, &mut spec.told, |both| both.down, |rates| rates.down);
-    spec.leaves = [up, down];
+    for way in Way::ALL {
+        spec.leaves[way] = leaves(table, &mut spec.told, way);
+    }
     spec
 }
 
-fn leaves(
-    plan: &Plan,
-    layout: &Layout,
-    list: &mut Vec<Told>,
-    way: impl Fn(&ByWay<Shares>) -> Shares,
-    rate: impl Fn(&ByWay<Option<Rate>>) -> Option<Rate>,
-) -> Vec<Leaf> {
-    let line = way(&plan.nodes[0].shares).rate;
+fn leaves(table: &Table<'_>, list: &mut Vec<Told>, way: Way) -> Vec<Leaf> {
     let mut leaves = Vec::new();
-    for (node, id) in plan.nodes.iter().zip(0u32..).skip(1) {
-        let words = plan.words_of(id);
+    for row in &table.rows[1..] {
+        let words = row.words;
         let sized_for = words.tcp.as_ref().map_or(TcpRate::Present, |tcp| tcp.rate);
         let mut add = |number: u32, shares: Shares| {
-            let ceil = shares.ceil.min(line);
-            let told = told(words, ceil, line);
+            let ceil = table.most(shares, way);
+            let told = told(words, ceil, table.rate(way));
             if told == Told::default() || ceil == Rate::ZERO {
                 return;
             }
@@ -58,35 +49,28 @@ fn leaves(
             let fixed = match sized_for {
                 TcpRate::Present => None,
                 TcpRate::Guaranteed => Some(shares.rate),
-                TcpRate::At(both) => rate(&both),
+                TcpRate::At(both) => both[way],
             };
             let rate = fixed.unwrap_or(ceil);
             leaves.push(Leaf { number, told, rate, fixed: fixed.is_some() });
         };
-        if node.kind == Kind::Interior {
-            continue;
+        if let Own::Made { .. } = row.own {
+            add(row.number, row.shares(way));
         }
-        add(layout.slots[id as usize], way(&node.shares));
-        if let (Kind::Each(each), Some(&(first, count))) = (&node.kind, layout.each.get(&id)) {
-            (first..first + count).for_each(|number| add(number, way(&each.shares)));
-        }
+        row.leaves().for_each(|number| add(number, row.of_a_leaf(way)));
     }
     leaves.sort_unstable_by_key(|leaf| leaf.number);
     leaves
 }
 
-/// What is done to the connections whose data go through a leaf from `side` on, also where nobody
+/// What is done to the connections whose data travel this way through a leaf, also where nobody
 /// asked for it.
-pub(crate) fn in_words(plan: &Plan, node: NodeId, side: Side) -> Option<String> {
-    let way = |both: &ByWay<Shares>| match side {
-        Side::Lan => both.up,
-        Side::Wan => both.down,
-    };
-    let line = way(&plan.nodes[0].shares).rate;
+pub(crate) fn in_words(plan: &Plan, node: NodeId, way: Way) -> Option<String> {
+    let line = plan.nodes[0].shares[way].rate;
     let leaf = plan.node(node);
     let shares = match &leaf.kind {
-        Kind::Each(each) => way(&each.shares),
-        Kind::Leaf | Kind::Interior => way(&leaf.shares),
+        Kind::Each(each) => each.shares[way],
+        Kind::Leaf | Kind::Interior => leaf.shares[way],
     };
     let told = told(plan.words_of(node), shares.ceil.min(line), line);
     let done = [
@@ -99,7 +83,7 @@ pub(crate) fn in_words(plan: &Plan, node: NodeId, side: Side) -> Option<String> 
 }
 
 /// Whether windows are sized in a leaf with these words that may have `ceil`.
-pub(crate) fn sizes_windows(words: &LeafWords, ceil: Rate) -> bool {
+pub(super) fn sizes_windows(words: &LeafWords, ceil: Rate) -> bool {
     let is_fair = words.queue.unwrap_or_default() != Queue::Fifo;
     let said = words.tcp.as_ref().and_then(|tcp| tcp.window);
     said.unwrap_or(is_fair && ceil <= NARROW)
@@ -155,7 +139,7 @@ mod tests {
         let reading = read(Source::new("p", text), &mut |_| Err(String::new())).unwrap();
         let plan = &reading.plans[0];
         let node = plan.nodes.iter().position(|node| &*node.path == "/a").unwrap();
-        in_words(plan, NodeId::try_from(node).unwrap(), Side::Lan)
+        in_words(plan, NodeId::try_from(node).unwrap(), Way::Up)
     }
 
     #[test]

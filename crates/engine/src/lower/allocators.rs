@@ -3,19 +3,12 @@
 //! queues stand there too, each branch of them as one leaf: what they want is known, and what they
 //! may have is left to their queues.
 
-use weir_policy::plan::{Kind, Node, NodeId, Shares};
-use weir_policy::{Enforce, Plan, Queue};
+use weir_policy::Queue;
+use weir_policy::plan::Shares;
 use weir_share as share;
-use weir_units::{ByWay, Rate, limits};
+use weir_units::{Rate, Way, limits};
 
-use crate::change::Layout;
-
-/// Who allocates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Law {
-    Weir,
-    Hsdba,
-}
+use super::{Law, Own, Table};
 
 pub(crate) const LAWS: [Law; 2] = [Law::Weir, Law::Hsdba];
 
@@ -60,15 +53,6 @@ pub(crate) enum Among {
     Hosts,
 }
 
-/// The law of a node; `None`: queues.
-fn law(node: &Node) -> Option<Law> {
-    match node.enforce {
-        Enforce::Auto | Enforce::Queue => None,
-        Enforce::Weir => Some(Law::Weir),
-        Enforce::Hsdba => Some(Law::Hsdba),
-    }
-}
-
 /// Why `enforce = "auto"` takes queues, in figures: how long frames can wait in the memory that a
 /// port has for so many, and what a flow may have ahead where there are none.
 #[must_use]
@@ -95,47 +79,20 @@ pub fn why_queues(rate: Rate, frames: u64) -> String {
     text
 }
 
-/// For each node the top of the branch that it is in and that is enforced as a whole: all below
-/// share one queue.
-pub(crate) fn tops(plan: &Plan) -> Vec<Option<NodeId>> {
-    let mut is_whole = vec![true; plan.nodes.len()];
-    for (at, node) in plan.nodes.iter().enumerate().rev() {
-        let holds = node.kind == Kind::Interior || law(node).is_some();
-        is_whole[at] &= holds;
-        is_whole[node.parent as usize] &= is_whole[at];
-    }
-    let mut tops: Vec<Option<NodeId>> = Vec::with_capacity(plan.nodes.len());
-    for (node, id) in plan.nodes.iter().zip(0 as NodeId..) {
-        let above = if id == 0 { None } else { tops[node.parent as usize] };
-        tops.push(is_whole[id as usize].then_some(above.unwrap_or(id)));
-    }
-    tops
-}
-
-/// The node that has the queue of a branch: its top, or the leaf of what is nobody's where that is
-/// the link, which can have none.
-pub(crate) fn queue_of(plan: &Plan, top: NodeId) -> NodeId {
-    if top == 0 { plan.rest } else { top }
-}
-
-/// What the allocators of a port are told.
-pub(crate) fn spec(plan: &Plan, layout: &Layout, way: impl Fn(&ByWay<Shares>) -> Shares) -> Spec {
-    let tops = tops(plan);
-    let mut spec = Spec { rate: way(&plan.nodes[0].shares).rate, ..Spec::default() };
-    if plan.nodes.iter().all(|node| law(node).is_none()) {
+/// What the allocators of a way are told.
+pub(crate) fn spec(table: &Table<'_>, way: Way) -> Spec {
+    let mut spec = Spec { rate: table.rate(way), ..Spec::default() };
+    if table.rows.iter().all(|row| row.law.is_none()) {
         return spec;
     }
-    for (node, id) in plan.nodes.iter().zip(0 as NodeId..) {
-        let (Some(law), Some(top)) = (law(node), tops[id as usize]) else { continue };
-        if node.kind == Kind::Interior {
-            continue;
-        }
+    for row in &table.rows {
+        let (Some(law), Some(branch)) = (row.law, row.branch) else { continue };
         let held = Held {
             law,
-            queue: layout.slots[queue_of(plan, top) as usize],
-            level: plan.node(top).depth,
-            ecn: plan.words_of(id).ecn.unwrap_or(false),
-            among: match plan.words_of(id).queue.unwrap_or_default() {
+            queue: table.queue_of(branch),
+            level: table.rows[branch.top].node.depth,
+            ecn: row.words.ecn.unwrap_or(false),
+            among: match row.words.queue.unwrap_or_default() {
                 // the paper's law knows leaves alone
                 _ if law == Law::Hsdba => Among::Frames,
                 Queue::Fifo => Among::Frames,
@@ -143,36 +100,27 @@ pub(crate) fn spec(plan: &Plan, layout: &Layout, way: impl Fn(&ByWay<Shares>) ->
                 Queue::Fair => Among::Flows,
             },
         };
-        spec.seats.extend(numbers_of(layout, node, id).map(|number| (number, held)));
+        spec.seats.extend(row.leaves().map(|number| (number, held)));
     }
     spec.seats.sort_unstable_by_key(|(number, _)| *number);
-    spec.trees = LAWS.map(|law| tree(plan, layout, law, &way));
+    spec.trees = LAWS.map(|law| tree(table, law, way));
     spec
 }
 
-/// The leaves that are a node's own: itself, or those it makes.
-fn numbers_of(layout: &Layout, node: &Node, id: NodeId) -> std::ops::Range<u32> {
-    match (&node.kind, layout.each.get(&id)) {
-        (Kind::Interior, _) => 0..0,
-        (Kind::Each(_), Some(&(first, count))) => first..first + count,
-        _ => layout.slots[id as usize]..layout.slots[id as usize] + 1,
-    }
-}
-
 /// The tree of one law: nodes below which nobody is under it are leaves.
-fn tree(plan: &Plan, layout: &Layout, of: Law, way: &impl Fn(&ByWay<Shares>) -> Shares) -> Tree {
-    let mut is_open = vec![false; plan.nodes.len()];
-    for (at, node) in plan.nodes.iter().enumerate().rev() {
-        is_open[at] |= node.kind != Kind::Interior && law(node) == Some(of);
-        is_open[node.parent as usize] |= is_open[at];
+fn tree(table: &Table<'_>, of: Law, way: Way) -> Tree {
+    let mut is_open = vec![false; table.rows.len()];
+    for (at, row) in table.rows.iter().enumerate().rev() {
+        is_open[at] |= !matches!(row.own, Own::None) && row.law == Some(of);
+        is_open[row.parent] |= is_open[at];
     }
     let mut tree = Tree::default();
     if !is_open[0] {
         return tree;
     }
-    let line = way(&plan.nodes[0].shares).rate;
-    // which node of the tree stands for each of the plan, and what each weighs
-    let mut places: Vec<u32> = Vec::with_capacity(plan.nodes.len());
+    let line = table.rate(way);
+    // which node of the tree stands for each row, and what each weighs
+    let mut places: Vec<u32> = Vec::with_capacity(table.rows.len());
     let mut weights: Vec<u64> = Vec::new();
     let mut add = |tree: &mut Tree, number: u32, parent: u32, shares: Shares, is_leaf: bool| {
         let peak = if shares.ceil < line { shares.ceil } else { Rate::MAX };
@@ -182,24 +130,23 @@ fn tree(plan: &Plan, layout: &Layout, of: Law, way: &impl Fn(&ByWay<Shares>) -> 
         weights.push(shares.weight);
         place(tree.nodes.len() - 1)
     };
-    for (node, id) in plan.nodes.iter().zip(0 as NodeId..) {
-        let above = if id == 0 { 0 } else { places[node.parent as usize] };
-        if id > 0 && !is_open[node.parent as usize] {
+    for (at, row) in table.rows.iter().enumerate() {
+        let above = if at == 0 { 0 } else { places[row.parent] };
+        if at > 0 && !is_open[row.parent] {
             places.push(above);
-            tree.leaves.extend(numbers_of(layout, node, id).map(|number| (number, above)));
+            tree.leaves.extend(row.leaves().map(|number| (number, above)));
             continue;
         }
-        let number = layout.slots[id as usize];
-        let makes = matches!(node.kind, Kind::Each(_)) && is_open[id as usize];
-        let is_leaf = !makes && (node.kind != Kind::Interior || !is_open[id as usize]);
-        let at = add(&mut tree, number, above, way(&node.shares), is_leaf);
-        places.push(at);
-        for number in numbers_of(layout, node, id) {
-            let own = match &node.kind {
-                Kind::Each(each) if makes => add(&mut tree, number, at, way(&each.shares), true),
-                _ => at,
-            };
-            tree.leaves.push((number, own));
+        let made = match &row.own {
+            Own::Made { each, .. } if is_open[at] => Some(each.shares[way]),
+            _ => None,
+        };
+        let is_leaf = made.is_none() && !(matches!(row.own, Own::None) && is_open[at]);
+        let own = add(&mut tree, row.number, above, row.shares(way), is_leaf);
+        places.push(own);
+        for number in row.leaves() {
+            let leaf = made.map(|shares| add(&mut tree, number, own, shares, true));
+            tree.leaves.push((number, leaf.unwrap_or(own)));
         }
     }
     tree.nodes[0] = share::Node::link(line);

@@ -1,0 +1,180 @@
+//! Whoever shares a class among several engines asks each what its nodes want, and tells what they
+//! may have.
+
+use weir_engine::{Config, Demand, Driver, Engine, Planner, Single};
+use weir_packet::{Build, Member, Pool, Side};
+use weir_policy::{Plan, Source, read};
+use weir_units::{Instant, Rate, Span, Way};
+
+const POLICY: &str = r#"
+    [link.l]
+    lan = "a"
+    wan = "b"
+    down = "10mbit"
+    up = "10mbit"
+    margin = "100%"
+    counts = "ip"
+    [class."/a"]
+    [class."/a/x"]
+    match = "udp wan port 1"
+    [class."/a/y"]
+    match = "udp wan port 2"
+    [class."/h"]
+    match = "udp wan port 3"
+    each = { by = "lan-host", count = 6000 }
+    [class."/b"]
+    match = "udp"
+"#;
+
+struct World {
+    driver: Driver,
+    planner: Planner,
+    plan: Plan,
+    now: Instant,
+}
+
+impl World {
+    fn new(policy: &str) -> World {
+        let source = Source::new("p", policy.to_owned());
+        let plan = read(source, &mut |_| Err(String::new())).expect("is text").plans.remove(0);
+        let config = Config { queue_frames: 2_000, seed: 1, limits: true, ..Config::default() };
+        let mut planner = Planner::of(&config);
+        let first = planner.prepare(&plan).expect("fits");
+        let engine = Engine::new(config, Pool::new(4_000, 1_600), first, Instant::ZERO);
+        let driver = Driver::new(engine, &Member::ONE_EACH);
+        World { driver, planner, plan, now: Instant::from_ns(1_000_000_000) }
+    }
+
+    fn number(&self, path: &str) -> u32 {
+        self.driver.engine().layout().slot(self.plan.find(path).expect("is there")).expect("has")
+    }
+
+    /// Each of these ports gets frames of 1 000 bytes, of one host, at so many kbit/s; returns what
+    /// leaves of each, in kbit/s.
+    fn run(&mut self, ms: u64, offered: &[(u16, u64)]) -> Vec<u64> {
+        let mut sent = vec![0; offered.len()];
+        let mut due: Vec<u64> = vec![0; offered.len()];
+        for ms in 0..ms {
+            for (at, &(port, kbit)) in offered.iter().enumerate() {
+                due[at] += kbit;
+                while due[at] >= 8_000 {
+                    due[at] -= 8_000;
+                    // ports of a flow each, so that none of them is short of a queue
+                    let from = ([10, 0, 0, 1], 1_000 + u16::try_from(ms % 7).unwrap_or(0)).into();
+                    let build = Build::udp(from, ([192, 0, 2, 1], port).into());
+                    let frame = build.payload_len(1_000 - 28).to_vec();
+                    self.poll(Some(&frame), offered, &mut sent);
+                }
+            }
+            let end = self.now + Span::from_ms(1);
+            while let Some(at) = self.driver.next_at(self.now).filter(|at| *at < end) {
+                self.now = at;
+                self.poll(None, offered, &mut sent);
+            }
+            self.now = end;
+        }
+        sent.iter().map(|bytes| bytes * 8 / ms).collect()
+    }
+
+    fn poll(&mut self, frame: Option<&[u8]>, offered: &[(u16, u64)], sent: &mut [u64]) {
+        let left = |_, bytes: &[u8]| {
+            let port = u16::from_be_bytes([bytes[36], bytes[37]]);
+            if let Some(at) = offered.iter().position(|(of, _)| *of == port) {
+                sent[at] += bytes.len() as u64 - 14;
+            }
+        };
+        let came = frame.map(|frame| (Side::Lan, frame));
+        self.driver.poll(self.now, &mut Single { came, left });
+    }
+
+    fn limit(&mut self, path: &str, kbit: u64) -> usize {
+        let limit = (self.number(path), Way::Up, Rate::from_bps(kbit * 1_000));
+        self.driver.engine_mut().limits(self.now, &[limit])
+    }
+}
+
+fn assert_near(rates: &[u64], expected: &[u64], percent: u64) {
+    let pairs = || rates.iter().zip(expected);
+    let is_near = pairs().all(|(r, e)| r.abs_diff(*e) <= 16 + e * percent / 100);
+    assert!(is_near, "{rates:?}, not {expected:?}");
+}
+
+#[test]
+fn classes_and_leaves_obey_and_others_have_what_they_may_not() {
+    let mut world = World::new(POLICY);
+    let offered = [(1, 6_000), (2, 6_000), (9, 20_000)];
+    assert_near(&world.run(2_000, &offered), &[2_500, 2_500, 5_000], 2);
+    assert_eq!(world.limit("/a", 1_000), 1);
+    world.run(200, &offered);
+    assert_near(&world.run(2_000, &offered), &[500, 500, 9_000], 2);
+    assert_eq!(world.limit("/a/x", 100), 1);
+    world.run(200, &offered);
+    assert_near(&world.run(2_000, &offered), &[100, 900, 9_000], 2);
+    // through an edit
+    let change = world.planner.prepare(&world.plan).expect("fits");
+    world.driver.change(change.into());
+    assert_near(&world.run(2_000, &offered), &[100, 900, 9_000], 2);
+    assert_eq!(world.limit("/a", u64::MAX / 1_000) + world.limit("/a/x", u64::MAX / 1_000), 2);
+    world.run(200, &offered);
+    assert_near(&world.run(2_000, &offered), &[2_500, 2_500, 5_000], 2);
+}
+
+#[test]
+fn branches_without_queues_obey_as_well() {
+    for word in ["weir", "hsdba"] {
+        let policy = POLICY.replace("counts = ", &format!("enforce = \"{word}\"\ncounts = "));
+        let mut world = World::new(&policy);
+        let offered = [(1, 6_000), (2, 6_000), (9, 20_000)];
+        world.run(1_000, &offered);
+        let obeyed = [world.limit("/a", 1_000), world.limit("/(rest)", 5_000)];
+        if word == "hsdba" {
+            // as published, it limits the link alone
+            assert_eq!(obeyed, [0, 0]);
+            continue;
+        }
+        assert_eq!(obeyed, [1, 1]);
+        world.run(500, &offered);
+        let rates = world.run(3_000, &offered);
+        assert_near(&rates, &[500, 500, 9_000], 6);
+        let plan = world.plan.clone();
+        let mut other = plan.clone();
+        other.nodes[1].shares.up.weight *= 2;
+        for plan in [other, plan] {
+            let change = world.planner.prepare(&plan).expect("fits");
+            world.driver.change(change.into());
+            world.run(500, &offered);
+        }
+        assert_near(&world.run(3_000, &offered), &[500, 500, 9_000], 6);
+    }
+}
+
+#[test]
+fn a_class_wants_what_its_leaves_want_in_bounded_pieces() {
+    let mut world = World::new(POLICY);
+    for host in 0..3_000u32 {
+        let from = ((0x0a00_0000 + host).to_be_bytes(), 7).into();
+        let frame = Build::udp(from, ([192, 0, 2, 1], 3).into()).payload_len(972).to_vec();
+        world.poll(Some(&frame), &[], &mut []);
+        world.now += Span::from_us(100);
+    }
+    world.run(100, &[(1, 9_000), (2, 5_000), (9, 3_000)]);
+    let all = ["/a", "/a/x", "/a/y", "/h", "/b"].map(|path| world.number(path));
+    let mut demands: Vec<Demand> = [0].into_iter().chain(all).map(Demand::of).collect();
+    let mut calls = 1;
+    while !world.driver.engine().demands(&mut demands) {
+        calls += 1;
+    }
+    assert!(calls > 1, "6 000 leaves are more than one call looks at");
+    let [link, a, x, y, h, b] = [0, 1, 2, 3, 4, 5].map(|at| demands[at]);
+    for of in [|d: Demand| d.offered, |d: Demand| d.waiting] {
+        assert_eq!(of(a).up, of(x).up + of(y).up);
+        assert_eq!(of(link).up, of(a).up + of(h).up + of(b).up);
+        assert_eq!(of(link).down, 0);
+    }
+    assert_eq!(h.offered.up, 3_000 * 1_014);
+    assert!(x.offered.up > y.offered.up && a.waiting.up > 0);
+    // what is whole stays as it was
+    let before = demands.clone();
+    assert!(world.driver.engine().demands(&mut demands));
+    assert_eq!(demands, before);
+}
