@@ -1,5 +1,6 @@
 //! From what runs have shown to the figures that a scenario asks for: each per run, then its mean
 //! and deviation over the runs. What a metric is, its row in the table says.
+#![deny(dead_code, reason = "rows that are in no table are forgotten metrics")]
 
 mod goodput;
 mod links;

@@ -310,3 +310,30 @@ impl PartSaid {
 fn one(of: impl Fn(Ran<'_>) -> Option<f64> + Send + Sync + 'static) -> How {
     How::OfRun(Arc::new(of))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use weir_policy::Source;
+
+    use super::*;
+
+    /// What docs/lab.md says of a metric and what a scenario may say of it cannot differ.
+    #[test]
+    fn a_metric_takes_the_words_of_its_row_and_no_others() {
+        let all: BTreeSet<&str> = rows().flat_map(|row| row.of.words()).copied().collect();
+        let said: String = all.iter().map(|word| format!("{word} = true\n")).collect();
+        for row in rows() {
+            let text = format!("[metric.m]\nkind = \"{}\"\n{said}", row.word);
+            let source = Source::new("scenario.toml", text);
+            let reading = super::super::read(source, &mut |_| Err(String::new())).expect("text");
+            let refused = reading.problems.iter().filter_map(|problem| {
+                problem.what.strip_prefix("metric \"m\" does not know the word ")
+            });
+            let refused: BTreeSet<&str> = refused.map(|word| word.trim_matches('"')).collect();
+            let taken: BTreeSet<&str> = all.difference(&refused).copied().collect();
+            assert_eq!(taken, row.of.words().iter().copied().collect(), "{}", row.word);
+        }
+    }
+}
