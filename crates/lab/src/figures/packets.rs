@@ -4,7 +4,7 @@ use weir_units::Span;
 
 use super::ran::{count, delays, greatest, least, whole};
 use super::table::{Of, Row};
-use crate::metrics::{late, mean, percentile, voice};
+use crate::metrics::{mean, percentile, voice};
 use crate::run::{Seen, ms};
 
 pub(super) const ROWS: [Row; 12] = [
@@ -119,7 +119,7 @@ fn call(seen: &Seen) -> Option<f64> {
     let fastest = least(delays.iter().copied())?;
     let sent = seen.sender.sent.max(1);
     let lost = sent.saturating_sub(seen.receiver.received);
-    let too_late = late(&delays, ms(PLAY_OUT));
+    let too_late = delays.iter().filter(|delay| **delay > fastest + ms(PLAY_OUT)).count();
     let loss = 100.0 * (whole(lost) + count(too_late)) / whole(sent);
     let delay = fastest + ms(PLAY_OUT) + G729_MS;
     let codec = voice::codec("G.729A+VAD")?;
