@@ -14,17 +14,9 @@ pub(crate) use ran::{Part, Ran};
 pub(crate) use table::{Of, Row, rows};
 
 use crate::metrics::{deviation, mean};
+use crate::result::{Figure, Figures};
 use crate::run::Run;
 use crate::scenario::{How, Metric, Scenario};
-
-/// A figure over all runs of a profile.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Figure {
-    /// Its mean.
-    pub mean: f64,
-    /// Its deviation.
-    pub sd: f64,
-}
 
 /// What a metric gave in each run; none where nothing can be said.
 type ByRun = Vec<Option<f64>>;
@@ -32,14 +24,14 @@ type ByRun = Vec<Option<f64>>;
 /// The figures of one profile in the order of the metrics; those that nothing can be said about
 /// are left out.
 #[must_use]
-pub fn figures(scenario: &Scenario, runs: &[Run]) -> Vec<(String, Figure)> {
+pub fn figures(scenario: &Scenario, runs: &[Run]) -> Figures {
     let mut before: Vec<ByRun> = Vec::new();
-    let mut figures = Vec::new();
+    let mut figures = Figures::default();
     for metric in &scenario.metrics {
         let values = values(scenario, runs, metric, &before);
         let known: Vec<f64> = values.iter().copied().flatten().collect();
-        if let (Some(mean), Some(sd)) = (mean(&known), deviation(&known)) {
-            figures.push((metric.name.clone(), Figure { mean, sd }));
+        if let Some(mean) = mean(&known) {
+            figures.set(&metric.name, Figure { mean, sd: deviation(&known) });
         }
         before.push(values);
     }

@@ -2,10 +2,10 @@
 //! them, and a few series to look at.
 
 use crate::figures::{bins, figures};
-use crate::result::{Driver, Figure, Outcome, Series};
+use crate::result::{Driver, Outcome, Series};
 use crate::run::Run;
 use crate::scenario::Scenario;
-use crate::{Claim, Drawing, Expected, Figures, Kind};
+use crate::{Claim, Drawing, Expected, Kind};
 
 /// What `runs` (by profile and seed) of the named profiles have shown, beside what is expected.
 #[must_use]
@@ -21,11 +21,7 @@ pub fn outcome(
     let main = if names.len() == 1 || !names.contains(&"weir") { names[0] } else { "weir" };
     let mut outcome = Outcome::new(name, driver, seeds, main);
     for (profile, runs) in names.iter().zip(runs) {
-        let mut all = Figures::default();
-        for (key, figure) in figures(scenario, runs) {
-            all.set(&key, Figure { mean: figure.mean, sd: Some(figure.sd) });
-        }
-        outcome.set(profile, all);
+        outcome.set(profile, figures(scenario, runs));
     }
     for (profile, runs) in names.iter().zip(runs) {
         let Some(first) = runs.first() else { continue };

@@ -100,7 +100,7 @@ fn flows_stay_away() {
     let rate = |at: usize| {
         let runs = run::all(&scenario, &[at], 1..=1, 1, &|_, _| {}).expect("runs");
         let all = figures::figures(&scenario, &runs[0]);
-        all.into_iter().find(|(name, _)| name == "rate").expect("is measured").1.mean
+        all.get("rate").expect("is measured").mean
     };
     let at = |name: &str| scenario.profiles.iter().position(|p| p.name == name).expect(name);
     let (both, one) = (rate(at("both")), rate(at("one")));
@@ -180,7 +180,7 @@ fn figure(words: &str, key: &str) -> f64 {
     let scenario = scenario(words);
     let runs = run::all(&scenario, &[0], 1..=1, 1, &|_, _| {}).expect("runs");
     let all = figures::figures(&scenario, &runs[0]);
-    all.into_iter().find(|(name, _)| name == key).expect("is measured").1.mean
+    all.get(key).expect("is measured").mean
 }
 
 #[test]
