@@ -7,6 +7,7 @@ mod capture;
 mod condition;
 mod control;
 mod engine;
+mod export;
 mod offload;
 mod packet;
 mod policy;
@@ -16,6 +17,7 @@ pub use capture::capture;
 pub use condition::condition;
 pub use control::control;
 pub use engine::engine;
+pub use export::export;
 pub use offload::offload;
 pub use packet::{packet, words};
 pub use policy::{policy, subscribers};
@@ -36,4 +38,5 @@ pub const TARGETS: &[Target] = &[
     ("share", share),
     ("offload", offload),
     ("control", control),
+    ("export", export),
 ];

@@ -39,7 +39,7 @@ const COMMANDS: [Command; 10] = [
     Command {
         name: "ci",
         arguments: "",
-        does: "test, then a minute of every fuzz target",
+        does: "test, the dependencies by deny.toml, then a minute of every fuzz target",
         run: test::ci,
     },
     Command {

@@ -41,6 +41,9 @@ const STEPS: [Step; 8] = [
 const LONG: Step =
     Step { name: "fuzz", loud: LOUD, run: || fuzzing(fuzz::Runner::Best, LONG_SECS) };
 
+/// Only in `ci`: what another project has published since may end it.
+const DEPENDENCIES: Step = Step { name: "dependencies", loud: QUIET, run: dependencies };
+
 pub(crate) fn test(arguments: &[String]) -> Done {
     crate::no_arguments(arguments)?;
     Ok(run(&STEPS.iter().collect::<Vec<_>>()))
@@ -48,7 +51,7 @@ pub(crate) fn test(arguments: &[String]) -> Done {
 
 pub(crate) fn ci(arguments: &[String]) -> Done {
     crate::no_arguments(arguments)?;
-    Ok(run(&STEPS.iter().chain([&LONG]).collect::<Vec<_>>()))
+    Ok(run(&STEPS.iter().chain([&DEPENDENCIES, &LONG]).collect::<Vec<_>>()))
 }
 
 fn run(steps: &[&Step]) -> bool {
@@ -191,6 +194,31 @@ fn counts() -> Outcome {
         Err(line) => Outcome::Skipped(format!("valgrind is missing; run: {line}")),
     }
 }
+
+/// Holds the lock file to deny.toml: what its crates may be licensed under and come from, and that
+/// none has a known fault. Building the program that does it takes five minutes, so it is not done
+/// here.
+fn dependencies() -> Outcome {
+    if !shell::present("cargo", &["deny", "--version"]) {
+        let line = "cargo-deny is missing; run: cargo install cargo-deny --locked";
+        return Outcome::Skipped(line.to_owned());
+    }
+    let fixed = quietly(&[&["deny", "check", "bans", "licenses", "sources"]]);
+    if !matches!(fixed, Outcome::Passed) {
+        return fixed;
+    }
+    match quietly(&[&["deny", "check", "advisories"]]) {
+        Outcome::Failed(said) if said.contains(NO_ADVISORIES) => Outcome::Skipped(
+            "licenses and sources are fine, known faults cannot be fetched; where there is a \
+             network, run: cargo deny check advisories"
+                .to_owned(),
+        ),
+        outcome => outcome,
+    }
+}
+
+/// What cargo-deny says of a list of known faults that it cannot get.
+const NO_ADVISORIES: &str = "failed to fetch advisory database";
 
 fn fuzzing(runner: fuzz::Runner, seconds: u64) -> Outcome {
     Outcome::shown(fuzz::all(runner, seconds))

@@ -3,13 +3,17 @@
 //! Place for L7: what recognises an application from payload would, once per connection, write
 //! another leaf into the entry's answers. It does not exist yet.
 
+mod export;
+
 use std::collections::VecDeque;
+use std::num::NonZeroU32;
 
 use weir_packet::{Flow, Fragment, Frame, Headers, Label, Pool, Side};
 use weir_units::Instant;
 use weir_units::limits::{BURST_FRAMES, FLOWS, FRAGMENTED};
 
 use crate::ahead::{Ahead, look};
+use crate::cores::Homes;
 use crate::crowds::Crowds;
 use crate::entry::{Kept, NO_EACH};
 use crate::facts::Facts;
@@ -19,6 +23,8 @@ use crate::hosts::{Event, Owner, Who};
 use crate::index::{Goal, Index};
 use crate::key::{Key, Seed};
 use crate::settled::Settled;
+
+pub use export::{Arrival, FlowState};
 
 /// How large the tables are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,6 +274,13 @@ impl Classifier {
         self.crowds.macs(&self.index.routers)
     }
 
+    /// Which of so many cores has which host, by what this classifier takes for a host. For who
+    /// receives frames and hands them on: it allocates, and stands for the policy of now.
+    #[must_use]
+    pub fn homes(&self, cores: NonZeroU32) -> Homes {
+        Homes::new(self.seed, self.index.routers.clone(), cores)
+    }
+
     /// What happened so far.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
@@ -295,7 +308,7 @@ impl Classifier {
     /// What stands for the host on the LAN side.
     #[inline]
     fn host(&self, facts: &Facts) -> u32 {
-        self.seed.host(facts.host(&self.index.routers))
+        facts.host_number(self.seed, &self.index.routers)
     }
 
     /// Writes on a label whether the LAN has answered, and whether the host is new. Of a connection

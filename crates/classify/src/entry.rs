@@ -1,6 +1,8 @@
 //! One connection: who it is, whether it is alive, and the answer for each of its directions. Two
 //! cache lines: the first is what every look-up compares, the second what it takes away.
 
+mod export;
+
 use weir_packet::{Side, tcp};
 use weir_units::limits::{
     FLOW_FRAMES_ALIVE, FLOW_IDLE_CLOSED_SECS, FLOW_IDLE_SECS, FLOW_IDLE_TCP_SECS,
@@ -11,7 +13,7 @@ use weir_units::{Instant, Span};
 use crate::facts::Facts;
 use crate::index::Variant;
 use crate::key::Key;
-use crate::parts::Parts;
+use crate::parts::{Parts, UNKNOWN};
 
 /// One connection. Aligned so that its two lines are neighbours that the cache fetches together.
 #[derive(Clone, Debug, Default)]
@@ -115,7 +117,8 @@ impl Entry {
     /// Whether the LAN host has sent in this turn or the one before. A silence of four turns or
     /// more may look like a short one, for half of the time.
     pub(crate) fn is_held(&self, now: Instant) -> bool {
-        self.has_called() && turn(now).wrapping_sub(self.state >> TURN) & 3 <= 1
+        let is_known = self.cell & UNKNOWN == 0;
+        is_known && self.has_called() && turn(now).wrapping_sub(self.state >> TURN) & 3 <= 1
     }
 
     /// Another host sends on it from now on.

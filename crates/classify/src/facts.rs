@@ -6,10 +6,10 @@ use weir_packet::{Headers, Net, Side, ethernet, tcp};
 use weir_units::limits::ROUTERS;
 use weir_units::{Origin, Raw};
 
-use crate::key::{SCTP, UDP};
+use crate::key::{SCTP, Seed, UDP};
 
 /// MACs of the LAN side behind which there are hosts by their addresses; sorted.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Routers(Box<[u64]>);
 
 /// A frame as rules see it.
@@ -54,6 +54,12 @@ impl<'f> Facts<'f> {
             Some(mac) if !routers.has(mac) => (1 << 48 | mac).into(),
             _ => self.address_behind(),
         }
+    }
+
+    /// What stands for that host on labels, and decides which core's engine has it.
+    #[inline]
+    pub(crate) fn host_number(&self, seed: Seed, routers: &Routers) -> u32 {
+        seed.host(self.host(routers))
     }
 
     /// The MAC on the LAN side as [`number`] has it, read with what lies behind it: no frame of

@@ -13,7 +13,7 @@ use weir_units::Instant;
 
 use crate::entry::Entry;
 use crate::key::Key;
-use crate::parts::Parts;
+use crate::parts::{Cell, Parts};
 pub(crate) use rivals::Newcomer;
 
 const WAYS: usize = 8;
@@ -179,6 +179,29 @@ impl Flows {
     #[inline]
     pub(crate) fn entry(&mut self, place: u32) -> &mut Entry {
         &mut self.entries[place as usize]
+    }
+
+    /// The connection at a place, if there is one.
+    pub(crate) fn at(&self, place: u32) -> Option<&Entry> {
+        let at = place as usize;
+        let tags = self.tags.get(at / WAYS)?;
+        (tags.get(at % WAYS) != 0).then(|| &self.entries[at])
+    }
+
+    /// Counts the connection at a place for another host.
+    pub(crate) fn count_for(&mut self, place: u32, cell: Cell) {
+        let entry = &mut self.entries[place as usize];
+        self.parts.leave(entry.cell);
+        entry.cell = cell;
+        self.parts.join(cell);
+    }
+
+    /// Frees the place of a connection.
+    pub(crate) fn remove(&mut self, place: u32) {
+        let at = place as usize;
+        self.tags[at / WAYS].set(at % WAYS, 0);
+        self.parts.leave(self.entries[at].cell);
+        self.len -= 1;
     }
 
     /// A connection that was just found.

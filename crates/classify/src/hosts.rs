@@ -2,6 +2,7 @@
 //! host until that host was silent long enough and the leaf's queue is empty. The table is made
 //! with the policy, so that nothing allocates when hosts come and go.
 
+mod export;
 mod known;
 
 use std::collections::VecDeque;
@@ -15,6 +16,7 @@ use weir_units::{By, Instant, Prefix};
 use crate::facts::{Facts, Routers, number};
 use crate::key::{Seed, halves};
 use crate::spec::Each;
+pub use export::MadeLeaf;
 use known::Known;
 
 /// Whom a leaf stands for.

@@ -142,10 +142,14 @@ impl Index {
 
     /// Whom a leaf stands for that was made for a host.
     pub(crate) fn owner(&self, leaf: u32) -> Option<Owner> {
+        self.hosts.get(self.maker_of(leaf)?)?.owner(leaf)
+    }
+
+    /// The place in `hosts` of the class that makes a leaf, if any class makes it.
+    pub(crate) fn maker_of(&self, leaf: u32) -> Option<usize> {
         let first = |&at: &u32| self.hosts[at as usize].each().first_leaf;
         let behind = self.by_leaf.partition_point(|at| first(at) <= leaf);
-        let at = *self.by_leaf.get(behind.checked_sub(1)?)?;
-        self.hosts[at as usize].owner(leaf)
+        Some(*self.by_leaf.get(behind.checked_sub(1)?)? as usize)
     }
 
     /// The class of a rule.

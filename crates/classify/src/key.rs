@@ -52,6 +52,11 @@ impl Seed {
         Seed(spread(high ^ 0x9e37_79b9_7f4a_7c15), spread(low ^ 0xd1b5_4a32_d192_ed03))
     }
 
+    /// Tells this seed from another one without giving it away.
+    pub(crate) fn mark(self) -> u64 {
+        self.hash([0x7765_6972, 1, 2, 3, 4])
+    }
+
     #[inline]
     pub(crate) fn hash(self, [a, b, c, d, e]: [u64; 5]) -> u64 {
         let one = fold(a ^ self.0, b ^ self.1);
@@ -124,6 +129,48 @@ impl Key {
     #[inline]
     pub(crate) const fn protocol(&self) -> u8 {
         self.kind.to_be_bytes()[6]
+    }
+
+    /// A connection's identity in plain words: the addresses of the LAN host and of the other, the
+    /// ends, the kind.
+    pub(crate) const fn words(&self) -> (u128, u128, u64, u64) {
+        (self.lan, self.wan, self.ends, self.kind)
+    }
+
+    /// The identity that [`Key::words`] told.
+    pub(crate) const fn from_words(lan: u128, wan: u128, ends: u64, kind: u64) -> Key {
+        Key { lan, wan, ends, kind }
+    }
+
+    /// Whether a host has it that writes another's addresses and ports.
+    pub(crate) const fn is_of_other(&self) -> bool {
+        self.kind & 1 << 31 != 0
+    }
+
+    /// What the host on the LAN side has of addresses, as [`Facts::address_behind`] has it.
+    pub(crate) const fn lan_address(&self) -> u128 {
+        if self.kind & 1 != 0 { self.lan } else { self.lan & u128::MAX << 64 }
+    }
+
+    /// The headers of a frame from one side, as far as they are the connection's.
+    pub(crate) fn headers(&self, side: Side) -> Headers {
+        let (net, vlan) = (self.kind & 1, self.kind >> 16 & 0x7fff);
+        let (source, target) = match side {
+            Side::Lan => (self.lan, self.wan),
+            Side::Wan => (self.wan, self.lan),
+        };
+        let tci = u16::try_from(vlan).ok().filter(|_| vlan != u64::from(UNTAGGED));
+        let headers = Headers {
+            net: if net != 0 { Net::V4 } else { Net::V6 },
+            source,
+            target,
+            tags: u8::from(tci.is_some()),
+            tci: tci.unwrap_or(0) & 0xfff,
+            // rules ask only whether there is a header
+            transport_at: 1,
+            ..Headers::EMPTY
+        };
+        self.rest().fill_in(side, &headers)
     }
 
     /// What a first fragment says and later ones do not.

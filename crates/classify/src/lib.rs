@@ -4,6 +4,7 @@
 
 mod ahead;
 mod classifier;
+mod cores;
 mod crowds;
 mod entry;
 mod facts;
@@ -21,8 +22,9 @@ mod settled;
 mod spec;
 mod steps;
 
-pub use classifier::{Classifier, Counters, Explained, Limits};
-pub use hosts::{Event, Owner};
+pub use classifier::{Arrival, Classifier, Counters, Explained, FlowState, Limits};
+pub use cores::{Homes, core_of};
+pub use hosts::{Event, MadeLeaf, Owner};
 pub use index::Index;
 pub use key::Seed;
 pub use spec::{Class, Each, Rule, Spec, Target, When};

@@ -6,10 +6,13 @@
 
 use weir_units::limits::FLOW_HOSTS_MIN;
 
-const CELLS: u16 = 1 << 14;
+pub(crate) const CELLS: u16 = 1 << 14;
 
 /// What stands for a host where its places are counted.
 pub(crate) type Cell = u16;
+
+/// Added to a cell: the host is not known yet, only its address.
+pub(crate) const UNKNOWN: Cell = 1 << 15;
 
 /// Places of each host.
 #[derive(Debug)]
@@ -31,19 +34,19 @@ impl Parts {
     }
 
     pub(crate) fn join(&mut self, cell: Cell) {
-        let held = &mut self.held[usize::from(cell)];
+        let held = &mut self.held[usize::from(cell % CELLS)];
         self.hosts += u32::from(*held == 0);
         *held += 1;
     }
 
     pub(crate) fn leave(&mut self, cell: Cell) {
-        let held = &mut self.held[usize::from(cell)];
+        let held = &mut self.held[usize::from(cell % CELLS)];
         *held -= 1;
         self.hosts -= u32::from(*held == 0);
     }
 
     pub(crate) fn held(&self, cell: Cell) -> u32 {
-        self.held[usize::from(cell)]
+        self.held[usize::from(cell % CELLS)]
     }
 
     /// Whether a host that has so many places has more than its part: half of what each would have

@@ -5,9 +5,10 @@ mod reference;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 
 use proptest::prelude::*;
-use weir_classify::{By, Classifier, Event, Index, Limits, Owner, Seed, Target};
+use weir_classify::{By, Classifier, Event, Index, Limits, Owner, Seed, Spec, Target, core_of};
 use weir_packet::{Build, Flow, Fragment, Headers, Label, Pool, Side};
 use weir_units::{Instant, Span};
 
@@ -115,6 +116,25 @@ proptest! {
         prop_assert_eq!(there.flow, back.flow);
         prop_assert!(!there.flow.is_none());
         prop_assert_eq!(classifier.flows(), 1);
+    }
+
+    #[test]
+    fn the_core_of_a_frame_is_that_of_the_host_on_its_label(
+        frames in prop::collection::vec(world::frame(), 1..60),
+        (seed, routers, cores) in (any::<u128>(), 0u8..4, 1u32..33),
+    ) {
+        let cores = NonZeroU32::new(cores).expect("one at least");
+        let routers = (0..routers).map(|number| [2, 0, 0, 0, 0, number]).collect();
+        let index = Index::compile(&Spec { routers, ..Spec::default() });
+        let limits = Limits { flows: 64, fragmented: 8 };
+        let mut classifier = Classifier::new(limits, Seed::new(seed), index);
+        let homes = classifier.homes(cores);
+        for (side, bytes) in frames {
+            let headers = Headers::parse(&bytes);
+            let core = homes.core(side, &bytes);
+            let label = classifier.one(Instant::ZERO, side, &headers, &bytes);
+            prop_assert_eq!(core, core_of(label.host, cores));
+        }
     }
 
     #[test]

@@ -6,10 +6,8 @@ mod compare;
 mod report;
 mod show;
 
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_io::PcapWriter;
@@ -20,7 +18,7 @@ use weir_policy::Source;
 use weir_proving::driver;
 
 use crate::out::{Out, problem, say};
-use crate::problems;
+use crate::{problems, progress};
 use weir_daemon::files;
 
 #[derive(clap::Args)]
@@ -198,7 +196,7 @@ fn run_one(args: &Run, named: &Named) -> Result<(Outcome, bool), String> {
     }
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = args.threads.map_or(threads, |threads| threads as usize);
-    let progress = progress(&named.name);
+    let progress = progress::of_runs(&named.name);
     if args.driver == Driver::Live {
         keep_playable(named, &mut profiles)?;
     }
@@ -292,30 +290,13 @@ pub(crate) fn rehearse(name: &str, folder: &Path, out: &mut Out) -> Result<(), S
         let profiles: Vec<usize> = (0..scenario.profiles.len()).collect();
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let seeds = scenario.seeds;
-        let runs = runs::all(scenario, &profiles, 1..=seeds, threads, &progress(name))?;
+        let runs = runs::all(scenario, &profiles, 1..=seeds, threads, &progress::of_runs(name))?;
         let by = (&**name, weir_lab::Driver::Virtual);
         let outcome = outcome::outcome(by, (scenario, expected), &profiles, &runs, seeds);
         show::outcome(out, &outcome, expected);
         report::into(folder, (name, &[]), &[outcome], std::slice::from_ref(named))?;
     }
     Ok(())
-}
-
-/// Shows how far it is, where somebody looks.
-fn progress(name: &str) -> impl Fn(usize, usize) + Sync + use<> {
-    let (name, shown) = (name.to_owned(), AtomicUsize::new(0));
-    let looks = std::io::stderr().is_terminal();
-    move |done, of| {
-        if looks && shown.fetch_max(done, Ordering::Relaxed) < done {
-            #[expect(clippy::print_stderr, reason = "progress belongs to standard error")]
-            {
-                eprint!("\r{name}: {done} of {of} runs");
-                if done == of {
-                    eprint!("\r\x1b[K");
-                }
-            }
-        }
-    }
 }
 
 /// The scenarios of a name: what the binary carries, or a file.

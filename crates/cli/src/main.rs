@@ -13,6 +13,7 @@ mod lab;
 mod live;
 mod out;
 mod problems;
+mod progress;
 mod replay;
 mod run;
 

@@ -19,6 +19,7 @@ use weir_units::{Instant, Prefix, Rate, Span};
 
 use crate::explain;
 use crate::out::{Out, problem, say};
+use crate::progress;
 use weir_daemon::answers;
 use weir_daemon::files;
 
@@ -62,15 +63,20 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     if file.metadata().is_ok_and(|about| about.is_dir()) {
         return problem(&format!("{name}: it is a directory, not a file"));
     }
-    let capture = match Capture::open(BufReader::with_capacity(1 << 18, file)) {
-        Ok(capture) => capture,
-        Err(error) => return problem(&format!("{name}: {error}")),
-    };
-    let player = match Player::new(plan, args.queue as usize, args.seed, &args.lan) {
-        Ok(player) => player,
-        Err(why) => return problem(&why),
+    let progress = progress::of_file(&name, &file);
+    let file = BufReader::with_capacity(1 << 18, progress.wrap_read(file));
+    let opened = Capture::open(file).map_err(|error| format!("{name}: {error}"));
+    let player =
+        |capture| Ok((capture, Player::new(plan, args.queue as usize, args.seed, &args.lan)?));
+    let (capture, player) = match opened.and_then(player) {
+        Ok(opened) => opened,
+        Err(why) => {
+            progress.finish_and_clear();
+            return problem(&why);
+        }
     };
     let (run, engine) = player.play(capture);
+    progress.finish_and_clear();
     let report = Report::of(&engine, plan);
     let printed = print(args, &name, plan, &run, &report);
     match &run.trouble {

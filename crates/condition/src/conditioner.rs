@@ -1,6 +1,8 @@
 //! TCP rate control: the stage, and what was done so far. The way of one segment through it is in
 //! turn.rs.
 
+mod export;
+
 use weir_packet::{Frame, Headers, Label};
 use weir_units::{ByWay, Instant, Way};
 
@@ -211,8 +213,7 @@ impl Conditioner {
     }
 
     /// What a leaf gives its connections whose data travel this way.
-    #[cfg(test)]
-    fn lane(&self, way: Way, leaf: u32) -> Option<&Lane> {
+    pub(crate) fn lane(&self, way: Way, leaf: u32) -> Option<&Lane> {
         lane(&self.lanes[way], leaf).filter(|lane| lane.told != 0)
     }
 
@@ -300,6 +301,23 @@ mod tests {
         assert_eq!(conditioner.frame(Instant::ZERO, &mut [], &headers, &label, 0), Pacing::Pass);
         assert!(conditioner.take(Instant::ZERO).is_none() && conditioner.next_at().is_none());
         conditioner.apply(&mut Edit::default());
+    }
+
+    #[test]
+    fn a_connection_that_goes_through_another_leaf_is_counted_there() {
+        let told = vec![Told::default(), Told { window: true, ..Told::default() }];
+        let mut conditioner = Conditioner::new(CHUNK);
+        let spec = Spec { told, leaves: spec(&[3, 4]).leaves };
+        conditioner.apply(&mut Edit::between(&Spec::default(), &spec, 8));
+        let (lan, wan) = (([10, 0, 0, 1], 1_000).into(), ([192, 0, 2, 1], 80).into());
+        let mut bytes = Build::tcp(lan, wan).tcp_flags(tcp::ACK).payload_len(9).to_vec();
+        let headers = Headers::parse(&bytes);
+        for (index, leaf) in [(0, 3), (1, 4), (0, 4)] {
+            let flow = Flow { index, generation: 1 };
+            let label = Label { flow, leaf, ..Label::new(Side::Lan, &headers) };
+            conditioner.frame(Instant::from_ns(1 << 42), &mut bytes, &headers, &label, 0);
+        }
+        assert_eq!(conditioner.lane(Way::Up, 4).unwrap().sessions(), 2);
     }
 
     #[test]

@@ -1,11 +1,15 @@
 //! What is remembered of a connection: two halves, each about the data that travel one way
 //! and the acknowledgements that answer them. Two cache lines.
 
+mod export;
+
 use weir_packet::tcp;
 use weir_units::{ByWay, Way};
 
 use crate::segment::{Segment, is_after};
 use crate::told::RoundTrip;
+
+pub use export::{ClaimState, ConnectionState, HalfState};
 
 /// One connection. Its place is that of the flow table.
 #[derive(Clone, Copy, Debug, Default)]
@@ -274,6 +278,15 @@ impl Half {
             self.flags |= flag;
         } else {
             self.flags &= !flag;
+        }
+    }
+
+    /// Data travel through this leaf, which has yet to count the connection if it is another one:
+    /// rounds of two leaves may have one number.
+    #[inline]
+    pub(crate) const fn goes_through(&mut self, leaf: u32) {
+        if self.leaf != leaf {
+            (self.leaf, self.counted) = (leaf, 0);
         }
     }
 

@@ -2,9 +2,13 @@
 //! many share it. A leaf whose queue never ran empty got what it could have; one that ran empty
 //! although it carried nearly its rate may be able to have more.
 
+mod export;
+
 use weir_units::Rate;
 
 use crate::told::Leaf;
+
+pub use export::LaneState;
 
 /// Lanes in one piece of memory.
 pub(crate) const CHUNK: usize = 1_024;
@@ -27,10 +31,14 @@ pub struct Lane {
     counted_at: u32,
     sessions: u16,
     sessions_before: u16,
+    /// Of `sessions`, those that came with an import and whose connections have yet to come.
+    brought: u16,
     pub(crate) told: u16,
     round: u8,
     fixed: bool,
 }
+
+const _: () = assert!(size_of::<Lane>() == 56);
 
 /// Frames of this size take turns.
 const FULL_FRAME: u64 = 1_514;
@@ -71,7 +79,7 @@ impl Lane {
         let since = u64::from(at.wrapping_sub(self.counted_at));
         if since >= COUNT && since >= 4 * self.turn_time() {
             self.sessions_before = self.sessions;
-            self.sessions = 0;
+            (self.sessions, self.brought) = (0, 0);
             self.counted_at = at;
             self.round = next(self.round);
             self.divide();

@@ -15,5 +15,6 @@ mod turn;
 mod window;
 
 pub use conditioner::{Conditioner, Counters, Pacing};
-pub use lane::Lane;
+pub use connection::{ClaimState, ConnectionState, HalfState};
+pub use lane::{Lane, LaneState};
 pub use told::{Edit, Leaf, Loss, Memory, RoundTrip, Spec, Told};

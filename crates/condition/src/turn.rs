@@ -155,7 +155,7 @@ impl Turn<'_> {
     /// Notes what a side says when a connection begins; returns whether it said it before.
     fn notes(&mut self, opening: Opening) -> bool {
         let half = &mut self.connection.halves[self.way];
-        half.leaf = self.label.leaf;
+        half.goes_through(self.label.leaf);
         let is_repeated = half.sent(self.at, &self.segment);
         let mss = self.clamp(opening);
         let half = &mut self.connection.halves[self.way.other()];
@@ -273,7 +273,7 @@ impl Turn<'_> {
     fn brings_data(&mut self, waiting: u32) {
         let way = self.way;
         let half = &mut self.connection.halves[way];
-        half.leaf = self.label.leaf;
+        half.goes_through(self.label.leaf);
         self.counters.repeated += u64::from(half.sent(self.at, &self.segment));
         let length = u32::from(self.headers.end.saturating_sub(self.headers.net_at));
         if self.segment.data > 0

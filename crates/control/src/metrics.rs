@@ -1,6 +1,10 @@
 //! What a running link has counted, in the text that Prometheus reads. The number of lines is
 //! bounded: of a policy with more classes the deepest are left out; their frames count in the
 //! classes above them.
+//!
+//! The text is written here and not by prometheus-client, which cannot reproduce it (0.26, encoder
+//! of version 0.0.4 of the text): it renames the counter `weir_up_seconds`, which has no `_total`,
+//! and writes seconds as floats, so that a sum of 10000000000.000000001 s loses its nanosecond.
 
 use std::fmt::{Display, Write as _};
 

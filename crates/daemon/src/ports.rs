@@ -173,7 +173,7 @@ fn xdp(
         let (mut port, door, heart) = given.port(&umem, &spec).map_err(one)?;
         port.settle(&mut pool);
         // a port without buffers would take frames and drop them all
-        if port.held() < spec.queues as usize * spec.ring_frames {
+        if port.held() < spec.queues.len() * spec.ring_frames {
             return Err(one(format!("{}: there are too few buffers for its queues", spec.port)));
         }
         ports[side] = Some(Port::Xsk(Box::new(port)));
@@ -232,7 +232,7 @@ impl Given {
 
     pub(crate) fn spec(&self) -> XskSpec {
         XskSpec {
-            queues: self.opened.queues,
+            queues: 0..self.opened.queues,
             ring_frames: ring_for(self.opened.queues),
             completes: self.completes(),
             ..XskSpec::of(&self.name, self.opened.index)

@@ -107,10 +107,7 @@ pub(crate) fn give_up(user: Option<User>, written: &Path) -> Result<Vec<String>,
     let mut notes = Vec::new();
     let read = [Path::new("/etc/passwd")];
     match privileges::confine(&read, &[written]) {
-        Ok(Confined::Yes) => {}
-        Ok(Confined::Unsupported) => {
-            notes.push("this kernel has no Landlock: weir can reach all files of its user".into());
-        }
+        Ok(confined) => notes.extend(unconfined(confined).map(str::to_owned)),
         Err(error) => return Err(format!("files cannot be given up: {error}")),
     }
     // before the user falls; where the limit stands, a right does the same
@@ -127,6 +124,21 @@ pub(crate) fn give_up(user: Option<User>, written: &Path) -> Result<Vec<String>,
     keep.extend((!may_lock).then_some(Capability::IpcLock));
     keep_of(&keep)?;
     Ok(notes)
+}
+
+/// What to say where Landlock does nothing, and what would enable it.
+fn unconfined(confined: Confined) -> Option<&'static str> {
+    match confined {
+        Confined::Yes => None,
+        Confined::Disabled => Some(
+            "weir can reach all files of its user, because Landlock is off in this kernel; to \
+             enable it, boot with lsm=landlock, followed by what /sys/kernel/security/lsm lists",
+        ),
+        Confined::Absent => Some(
+            "weir can reach all files of its user, because this kernel has no Landlock; Linux \
+             5.13 or later with CONFIG_SECURITY_LANDLOCK=y has it",
+        ),
+    }
 }
 
 /// What is left once the packet thread has begun: no right, but for memory that stays where the
@@ -163,6 +175,9 @@ fn filter(calls: Calls) -> Result<(), String> {
 mod tests {
     use super::*;
 
+    /// Names the folder in which the process of its own works.
+    const STATE: &str = "WEIR_RIGHTS_TEST";
+
     #[test]
     fn a_user_is_found_by_name_or_one_is_made_up_that_nobody_is() {
         let users = "root:x:0:0::/:\nweir:x:991:990::/:\nanna:x:1000:100::/:\nx:x:61184:1::/:\n";
@@ -173,5 +188,72 @@ mod tests {
         assert_eq!(named(&without, None), Ok(User { id: 61_185, group: 61_185 }));
         assert!(named(users, Some("root")).unwrap_err().contains("name another --user"));
         assert!(named(users, Some("bert")).unwrap_err().contains("useradd --system bert"));
+    }
+
+    #[test]
+    fn afterwards_only_the_history_can_be_reached() {
+        // a user is of the whole process, so it is one of its own that changes
+        let mut own = std::process::Command::new(std::env::current_exe().unwrap());
+        own.args(["--exact", "--ignored", "rights::tests::in_a_process_of_its_own"]);
+        // that one can remove nothing afterwards
+        let state = std::env::temp_dir().join(format!("weir-rights-{}", std::process::id()));
+        let done = own.env(STATE, &state).output().unwrap();
+        fs::remove_dir_all(&state).unwrap();
+        let said = String::from_utf8_lossy(&done.stdout);
+        assert!(done.status.success() && said.contains("1 passed"), "{said}");
+    }
+
+    #[test]
+    #[ignore = "confines the whole process: another test runs it in one of its own"]
+    fn in_a_process_of_its_own() {
+        let Some(state) = std::env::var_os(STATE).map(std::path::PathBuf::from) else {
+            eprintln!("skipped: afterwards_only_the_history_can_be_reached runs it");
+            return;
+        };
+        fs::create_dir_all(&state).unwrap();
+        fs::set_permissions(&state, fs::Permissions::from_mode(0o755)).unwrap();
+        let (beside, hidden) = (state.join("other"), state.join("hidden"));
+        fs::write(&hidden, "x").unwrap();
+        // everyone may read it, but for Landlock
+        fs::set_permissions(&hidden, fs::Permissions::from_mode(0o666)).unwrap();
+        let user = User::find(None).unwrap();
+        let folder = state.join("l");
+        match user {
+            Some(user) => user.own(&state, "l").unwrap(),
+            None => fs::create_dir_all(&folder).unwrap(),
+        }
+        assert_eq!(fs::read(&hidden).unwrap(), b"x");
+
+        let notes = give_up(user, &folder).unwrap();
+        keep_least().unwrap();
+        if notes.iter().any(|note| note.contains("Landlock")) {
+            eprintln!("skipped: {}", notes.join("; "));
+            return;
+        }
+        let denied = |tried: std::io::Result<()>| {
+            let kind = tried.unwrap_err().kind();
+            assert_eq!(kind, std::io::ErrorKind::PermissionDenied);
+        };
+        let check = move || {
+            denied(fs::read(&hidden).map(drop));
+            denied(fs::write(&hidden, "y"));
+            denied(fs::write(&beside, "y"));
+            denied(fs::read_dir("/proc/self").map(drop));
+            denied(fs::read_dir("/").map(drop));
+            // what the commands of the operator need
+            assert!(files::read("/etc/passwd".as_ref(), USERS_BYTES).is_ok());
+            files::replace_own(&folder.join("1"), "y").unwrap();
+            assert_eq!(files::read_own(&folder.join("1"), 9).unwrap(), b"y");
+            fs::remove_file(folder.join("1")).unwrap();
+        };
+        check();
+        std::thread::spawn(check).join().unwrap();
+    }
+
+    #[test]
+    fn a_kernel_that_confines_nothing_is_said_with_what_would() {
+        assert_eq!(unconfined(Confined::Yes), None);
+        assert!(unconfined(Confined::Disabled).is_some_and(|note| note.contains("lsm=landlock")));
+        assert!(unconfined(Confined::Absent).is_some_and(|note| note.contains("5.13")));
     }
 }

@@ -14,7 +14,9 @@ use weir_units::ByWay;
 
 use crate::enforce;
 use crate::ledger::Chunk;
+use crate::limits;
 use crate::margin::Margin;
+use crate::names::Names;
 
 /// A policy made ready for [`Engine::apply`](crate::Engine::apply).
 #[derive(Debug)]
@@ -32,8 +34,13 @@ pub struct Change {
     /// What is done to the frames of leaves that change.
     pub(crate) treatments: police::Edit,
     pub(crate) chunks: Vec<Chunk>,
+    pub(crate) limits: Vec<limits::Chunk>,
+    /// Numbers that are given now.
+    pub(crate) fresh: Vec<Range<u32>>,
     /// Who finds the link's rate, by way, where the policy leaves that to weir.
     pub(crate) margins: ByWay<Option<Margin>>,
+    /// Whether it only observes.
+    pub(crate) observes: bool,
     /// Leaves that the new policy does not have; sorted.
     pub(crate) gone: Vec<Range<u32>>,
     /// How many of `gone` have been closed, and up to where the next.
@@ -77,6 +84,8 @@ pub struct Layout {
     /// The rule numbers of classify: which class among those asked, and which of its rules.
     pub(crate) rules: Vec<(u32, u32)>,
     pub(crate) below: Below,
+    /// What its classes are called in every engine.
+    pub(crate) names: Names,
 }
 
 /// The leaves below each node: they stand in one list, those of a node without a gap.

@@ -33,7 +33,7 @@ enum Allocator {
     Hsdba(Box<Hsdba>),
 }
 
-/// A node of an allocator, and what others let it have.
+/// A node of an allocator.
 #[derive(Clone, Copy, Debug)]
 struct Limited {
     number: u32,
@@ -41,7 +41,6 @@ struct Limited {
     place: Place,
     /// What its policy lets it have.
     peak: Rate,
-    limit: Rate,
 }
 
 /// What is known of a leaf.
@@ -197,11 +196,10 @@ impl Enforcer {
     /// is such a node in an allocator that can limit it: HSDBA, as published, cannot.
     pub(crate) fn limit(&mut self, number: u32, rate: Rate) -> bool {
         let first = self.nodes.partition_point(|node| node.number < number);
-        let of_it = self.nodes[first..].iter_mut().take_while(|node| node.number == number);
+        let of_it = self.nodes[first..].iter().take_while(|node| node.number == number);
         let mut obeys = false;
         for node in of_it {
             if let Some(Allocator::Weir(weir)) = &mut self.allocators[node.law as usize] {
-                node.limit = rate;
                 weir.set_peak(node.place, rate.min(node.peak));
                 obeys = true;
             }
@@ -249,9 +247,6 @@ impl Enforcer {
                 }
             }
             new.flows.take_over(&mut self.flows);
-            for node in self.nodes.iter().filter(|node| node.limit < Rate::MAX) {
-                new.limit(node.number, node.limit);
-            }
             std::mem::swap(self, new);
         }
         self.set_rate(edit.rate);
@@ -259,6 +254,11 @@ impl Enforcer {
 }
 
 impl Edit {
+    /// Whether there is another enforcer then.
+    pub(crate) const fn is_another(&self) -> bool {
+        self.new.is_some()
+    }
+
     /// The leaf of the tree that the frames of a leaf join from now on; `old`: until now.
     pub(crate) fn queue_of(&self, old: &Enforcer, leaf: u32) -> u32 {
         self.new.as_ref().unwrap_or(old).queue_of(leaf)
@@ -284,7 +284,6 @@ impl Edit {
                 law,
                 place,
                 peak: node.peak,
-                limit: Rate::MAX,
             }));
             for &(number, node) in &tree.leaves {
                 seats[number as usize].places[at] = places.leaf(node).unwrap_or(NONE);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use weir_classify::{Classifier, Event, Limits, Owner, Seed};
+use weir_classify::{self as classify, Classifier, Event, Owner, Seed};
 use weir_condition::Conditioner;
 use weir_condition::police::Policer;
 use weir_packet::{Headers, Label, Pool, Side};
@@ -14,6 +14,7 @@ use weir_units::{ByWay, Bytes, Instant, Rate, Way};
 use crate::change::{Change, Layout};
 use crate::enforce::Enforcer;
 use crate::ledger::{Counters, Ledger};
+use crate::limits::Limits;
 use crate::margin::Margin;
 use crate::planner::{CHUNKS, most};
 use crate::watch::{RoundTrips, Uploads, Watch};
@@ -33,7 +34,7 @@ pub struct Config {
     /// Whether TCP's numbers are watched: what comes again or late is counted, round trips are
     /// timed, and a margin can be found. 32 bytes a connection.
     pub watch: bool,
-    /// Whether classes and leaves obey [`Engine::limits`], and not the link alone: 64 bytes for
+    /// Whether classes and leaves obey [`Engine::limits`], and not the link alone: 80 bytes for
     /// each of them.
     pub limits: bool,
 }
@@ -59,8 +60,13 @@ pub struct Engine {
     /// Who finds the rate of the link, where the policy leaves that to weir.
     margins: ByWay<Option<Margin>>,
     pub(crate) scratch: Box<Scratch>,
-    layout: Arc<Layout>,
-    takes_limits: bool,
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) limits: Limits,
+    /// How many it has had.
+    pub(crate) policies: u32,
+    /// Every frame leaves as it came: no rate is followed.
+    observes: bool,
+    watches: bool,
     /// Frames that came before do not leave any more.
     pub(crate) stale_before: Instant,
 }
@@ -70,36 +76,6 @@ pub struct Engine {
 pub(crate) struct Scratch {
     pub(crate) headers: [Headers; BURST_FRAMES],
     pub(crate) labels: [Label; BURST_FRAMES],
-}
-
-/// What a node would like to send and what it has waiting, for whoever shares rates among engines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Demand {
-    /// The node's number.
-    pub node: u32,
-    /// Bytes that came so far.
-    pub offered: ByWay<u64>,
-    /// Bytes that wait now.
-    pub waiting: ByWay<u64>,
-    /// Whether all leaves of the node are in it; if not, ask again.
-    pub is_whole: bool,
-    /// How far it is: among the ranges of leaves, and within one.
-    at: (u32, u32),
-}
-
-impl Demand {
-    /// Of this node, to be filled in by [`Engine::demands`].
-    #[must_use]
-    pub fn of(node: u32) -> Demand {
-        Demand { node, ..Demand::default() }
-    }
-
-    fn add(&mut self, counted: &ByWay<Counters>) {
-        for way in Way::ALL {
-            self.offered[way] += counted[way].received.bytes;
-            self.waiting[way] += counted[way].held.bytes;
-        }
-    }
 }
 
 /// A slice of the books.
@@ -135,7 +111,7 @@ pub struct LeafBooks {
 }
 
 /// Leaves that one call copies or closes at most.
-const SLICE: u32 = 4_096;
+pub(crate) const SLICE: u32 = 4_096;
 
 /// Those who ask for a leaf that one call copies at most: of sixteen classes.
 const ASKERS: usize = 16 * weir_units::limits::EACH_ASKERS;
@@ -161,8 +137,8 @@ impl Engine {
         let index = first
             .index
             .take()
-            .unwrap_or_else(|| weir_classify::Index::compile(&weir_classify::Spec::default()));
-        let limits = Limits { flows: config.flows, ..Limits::default() };
+            .unwrap_or_else(|| classify::Index::compile(&classify::Spec::default()));
+        let limits = classify::Limits { flows: config.flows, ..classify::Limits::default() };
         let buffers = pool.capacity();
         let classifier = Classifier::new(limits, Seed::new(config.seed), index);
         let flows = classifier.flow_capacity();
@@ -177,13 +153,16 @@ impl Engine {
             enforcers: Default::default(),
             ledger: Ledger::new(CHUNKS),
             watch: Watch::new(if config.watch { flows } else { 0 }),
-            margins: std::mem::take(&mut first.margins),
+            margins: Default::default(),
             scratch: Box::new(Scratch {
                 headers: [Headers::EMPTY; BURST_FRAMES],
                 labels: [nothing; BURST_FRAMES],
             }),
             layout: first.layout.clone(),
-            takes_limits: config.limits,
+            limits: Limits::new(if config.limits { CHUNKS } else { 0 }),
+            policies: 0,
+            observes: first.observes,
+            watches: config.watch,
             stale_before: Instant::ZERO,
         };
         engine.ledger.grow(&mut first.chunks);
@@ -194,10 +173,9 @@ impl Engine {
             tree.apply(now, edit, |leaf| leaf, |_, _, _| {});
             while !tree.goes_on(now, edit) {}
             engine.enforcers[way].apply(&mut first.enforced[way]);
-            if let Some(rate) = engine.margins[way].as_ref().map(Margin::rate) {
-                engine.set_rate(now, way, rate);
-            }
         }
+        engine.limits.follow(&mut first);
+        engine.margins_go_on(now, &mut first);
         engine
     }
 
@@ -235,13 +213,14 @@ impl Engine {
             self.policer.apply(now, &mut change.treatments);
             self.edit_enforcers(change);
             self.edit_trees(now, change);
+            self.policies = self.policies.wrapping_add(1);
+            self.limits.follow(change);
             for way in Way::ALL {
-                let (before, fresh) = (self.margins[way].take(), change.margins[way].take());
-                self.margins[way] = Margin::after(before, fresh);
-                if let Some(rate) = self.margins[way].as_ref().map(Margin::rate) {
-                    self.set_rate(now, way, rate);
+                if change.enforced[way].is_another() {
+                    self.limits_move(now, way);
                 }
             }
+            self.margins_go_on(now, change);
             for &(from, to) in &change.parted {
                 // it may be the queue of its children now
                 let ledger = &mut self.ledger;
@@ -274,6 +253,24 @@ impl Engine {
         }
         change.parted.clear();
         self.close_gone(change)
+    }
+
+    /// What was found of the line stays where the new policy says the same of it; while a policy
+    /// only observes, it is kept.
+    fn margins_go_on(&mut self, now: Instant, change: &mut Change) {
+        let has_observed = std::mem::replace(&mut self.observes, change.observes);
+        if self.observes {
+            return;
+        }
+        for way in Way::ALL {
+            let fresh = change.margins[way].take().filter(|_| self.watches);
+            let Some(mut margin) = Margin::after(self.margins[way].take(), fresh) else { continue };
+            if has_observed {
+                margin.looks_anew();
+            }
+            self.set_rate(now, way, margin.rate());
+            self.margins[way] = Some(margin);
+        }
     }
 
     fn edit_trees(&mut self, now: Instant, change: &mut Change) {
@@ -350,7 +347,7 @@ impl Engine {
         into.gone = *self.ledger.gone();
         into.round_trips = self.watch.round_trips();
         into.uploads = self.watch.uploads();
-        into.found = ByWay::WAYS.map(|way| self.margins[way].as_ref().map(Margin::rate));
+        into.found = ByWay::WAYS.map(|way| self.margin(way).map(Margin::rate));
         into.askers.clear();
         into.askers.extend(self.classifier.askers().take(ASKERS));
         into.crowds.clear();
@@ -367,67 +364,7 @@ impl Engine {
         (end < self.ledger.leaves()).then_some(end)
     }
 
-    /// Fills in what the named nodes would like to send, of up to 4 096 leaves a call. A class is
-    /// the sum of its leaves; what waits in the queue of a branch without queues of its own waits
-    /// in the leaf that it is of. Returns whether all are whole; if not, call again with the same.
-    pub fn demands(&self, wanted: &mut [Demand]) -> bool {
-        let mut budget = SLICE;
-        for demand in wanted.iter_mut().filter(|demand| !demand.is_whole) {
-            let one = demand.node..demand.node + 1;
-            let ranges = match self.layout.below.part(demand.node) {
-                _ if demand.node == LINK => {
-                    demand.add(self.ledger.total());
-                    demand.is_whole = true;
-                    continue;
-                }
-                Some(ranges) => ranges,
-                None => std::slice::from_ref(&one),
-            };
-            while let Some(range) = ranges.get(demand.at.0 as usize) {
-                let from = range.start + demand.at.1;
-                let to = range.end.min(from.saturating_add(budget));
-                for leaf in from..to {
-                    if let Some(counted) = self.ledger.leaf(leaf) {
-                        demand.add(counted);
-                    }
-                }
-                budget -= to - from;
-                if to < range.end {
-                    demand.at.1 += to - from;
-                    return false;
-                }
-                demand.at = (demand.at.0 + 1, 0);
-            }
-            demand.is_whole = true;
-        }
-        true
-    }
-
-    /// Gives nodes other rates from `now` on, by the way of their frames. The link ([`LINK`])
-    /// carries as much until the policy changes or weir finds another rate. Where the engine takes
-    /// limits ([`Config::limits`]), classes and leaves have at most as much, and at most what the
-    /// policy says, until they get another limit; [`Rate::MAX`] lifts it. What one may not use
-    /// others have, as under a ceiling. Returns how many obeyed: HSDBA limits the link alone.
-    ///
-    /// Cost: O(log n) for each.
-    pub fn limits(&mut self, now: Instant, limits: &[(u32, Way, Rate)]) -> usize {
-        let mut obeyed = 0;
-        for &(node, way, rate) in limits {
-            if node == LINK {
-                self.set_rate(now, way, rate);
-                obeyed += 1;
-                continue;
-            }
-            let (tree, enforcer) = (&mut self.trees[way], &mut self.enforcers[way]);
-            // the queue of all that the link holds has the number of one leaf of these
-            let is_queue = !enforcer.is_queue_of_link(node) && tree.limit(now, node, rate);
-            let is_enforced = self.takes_limits && enforcer.limit(node, rate);
-            obeyed += usize::from(is_queue || is_enforced);
-        }
-        obeyed
-    }
-
-    fn set_rate(&mut self, now: Instant, way: Way, rate: Rate) {
+    pub(crate) fn set_rate(&mut self, now: Instant, way: Way, rate: Rate) {
         self.trees[way].set_rate(now, rate);
         self.enforcers[way].set_rate(rate);
     }
@@ -435,6 +372,9 @@ impl Engine {
     /// Lets the rate of the link follow what it carries, where the policy leaves that to weir. To
     /// be called each [`Margin::CADENCE`]; more often is harmless.
     pub fn follow(&mut self, now: Instant) {
+        if self.observes {
+            return;
+        }
         for way in Way::ALL {
             if let Some(margin) = &mut self.margins[way] {
                 let rate = margin.follow(now, &self.ledger.total()[way], &self.watch);
@@ -446,7 +386,7 @@ impl Engine {
     /// Who finds what the link carries on this way, where the policy leaves that to weir.
     #[must_use]
     pub fn margin(&self, way: Way) -> Option<&Margin> {
-        self.margins[way].as_ref()
+        self.margins[way].as_ref().filter(|_| !self.observes)
     }
 
     /// Forgets flows and made leaves that have been silent for long; bounded work per call. To be
@@ -463,6 +403,7 @@ impl Engine {
                 self.ledger.fold(leaf, class);
                 self.policer.begin_anew(leaf);
                 self.enforcers.values_mut().for_each(|enforcer| enforcer.begin_anew(leaf));
+                self.forget_limits(now, leaf);
             }
         }
     }

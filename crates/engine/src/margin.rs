@@ -210,6 +210,11 @@ impl Margin {
         Some(same.unwrap_or(fresh))
     }
 
+    /// Nobody was held back until now: what was counted says nothing.
+    pub(crate) fn looks_anew(&mut self) {
+        self.since = None;
+    }
+
     /// The rate to use from now on, from what the link has counted on its way and from TCP's
     /// numbers.
     pub(crate) fn follow(&mut self, now: Instant, counted: &Counters, watch: &Watch) -> Rate {

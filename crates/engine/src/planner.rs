@@ -11,14 +11,16 @@ use weir_condition::police;
 use weir_policy::Plan;
 use weir_policy::plan::{Kind, NodeId};
 use weir_shape::tree::Edit;
-use weir_units::{By, ByWay, limits};
+use weir_units::{By, ByWay, limits as bounds};
 
 use crate::change::{Below, Change, Layout};
 use crate::enforce;
 use crate::engine::Config;
 use crate::ledger::{CHUNK, chunk};
+use crate::limits;
 use crate::lower::{self, Lowered, Table};
 use crate::margin::Margin;
+use crate::names::Names;
 
 /// Who has which number, now.
 #[derive(Debug, Default)]
@@ -51,6 +53,8 @@ struct Numbered {
     layout: Layout,
     /// Numbers that nobody has any more.
     gone: Vec<Range<u32>>,
+    /// Numbers that somebody has anew.
+    fresh: Vec<Range<u32>>,
     /// Leaves that have children now, and the leaf that takes over.
     parted: Vec<(u32, u32)>,
 }
@@ -76,7 +80,7 @@ impl std::error::Error for NoRoom {}
 pub(crate) const fn most() -> u32 {
     #[expect(clippy::cast_possible_truncation, reason = "2^21")]
     {
-        2 * limits::CLASSES as u32
+        2 * bounds::CLASSES as u32
     }
 }
 
@@ -103,7 +107,7 @@ impl Planner {
     /// # Errors
     /// [`NoRoom`]; nothing has changed then.
     pub fn prepare(&mut self, plan: &Plan) -> Result<Change, NoRoom> {
-        let Numbered { numbers, held, layout, gone, parted } = self.number(plan)?;
+        let Numbered { numbers, held, layout, gone, fresh, parted } = self.number(plan)?;
         let needed = (numbers.next as usize).div_ceil(CHUNK);
         let table = Table::of(plan, &layout).taking_limits(self.takes_limits);
         let (before, told) = (&self.told, Lowered::after(&self.told, &table));
@@ -117,7 +121,13 @@ impl Planner {
             condition: weir_condition::Edit::between(&before.steadied, &told.steadied, self.flows),
             treatments: police::Edit::between(&before.policed, &told.policed),
             chunks: (self.chunks..needed).map(|_| chunk()).collect(),
+            limits: match self.takes_limits {
+                true => (self.chunks..needed).map(|_| limits::chunk()).collect(),
+                false => Vec::new(),
+            },
+            fresh,
             margins: ByWay::WAYS.map(|way| Margin::of(plan, way)),
+            observes: plan.observes,
             gone: gone.clone(),
             closed: (0, 0),
             rest: layout.slots[plan.rest as usize],
@@ -145,14 +155,18 @@ impl Planner {
         let mut held = BTreeMap::new();
         let mut layout = Layout::default();
         let mut kept = BTreeSet::new();
-        let mut parted = Vec::new();
+        let (mut fresh, mut parted) = (Vec::new(), Vec::new());
         let renamed = Renamed::of(plan);
         for (node, id) in plan.nodes.iter().zip(0 as NodeId..) {
             let before = self.before(&node.path, &renamed);
             let before = before.filter(|before| !kept.contains(&before.slot));
             let slot = match before {
                 Some(before) => before.slot,
-                None => numbers.take(1)?.start,
+                None => {
+                    let slot = numbers.take(1)?;
+                    fresh.push(slot.clone());
+                    slot.start
+                }
             };
             let is_leaf = node.kind == Kind::Leaf;
             if before.is_some_and(|before| before.is_leaf) && !is_leaf {
@@ -163,7 +177,14 @@ impl Planner {
                     let same = before.and_then(|before| before.each.clone());
                     let same =
                         same.filter(|(by, range)| *by == each.by && each_len(range) == each.count);
-                    let range = same.map_or_else(|| numbers.take(each.count), |(_, r)| Ok(r))?;
+                    let range = match same {
+                        Some((_, range)) => range,
+                        None => {
+                            let range = numbers.take(each.count)?;
+                            fresh.push(range.clone());
+                            range
+                        }
+                    };
                     layout.each.insert(id, (range.start, each.count));
                     kept.insert(range.start);
                     Some((each.by, range))
@@ -176,9 +197,10 @@ impl Planner {
         }
         layout.rules = lower::numbers(plan);
         layout.below = Below::of(plan, &layout);
+        layout.names = Names::of(plan, &layout);
         layout.asked = plan.asked.iter().map(|a| layout.slots[a.node as usize]).collect();
         let parted = heirs(plan, &layout, &parted);
-        Ok(Numbered { numbers, held, layout, gone: self.gone(&kept), parted })
+        Ok(Numbered { numbers, held, layout, gone: self.gone(&kept), fresh, parted })
     }
 
     /// What the class had before: by its path, by the path it says it had, or by that of a class

@@ -10,12 +10,14 @@
 //!
 //! Not looked at: fragments, FIN without data, selective acknowledgements.
 
+mod export;
 mod trips;
 mod votes;
 
 use weir_packet::{BySide, Fragment, Frame, Headers, Label, Pool, tcp};
 use weir_units::{ByWay, Instant, Way};
 
+pub use export::WatchState;
 pub use trips::{RoundTrip, RoundTrips};
 use trips::{SEGMENT, Said, Trips};
 

@@ -1,10 +1,10 @@
 //! The contract of the driver: what may be called when, and what that changes.
 
 use proptest::prelude::*;
-use weir_engine::{Config, Driver, Engine, Exchange, Planner, Single};
+use weir_engine::{Config, Driver, Engine, Exchange, Margin, Planner, Single};
 use weir_packet::{Build, Burst, Member, Pool, Side};
 use weir_policy::{Plan, Source, read};
-use weir_units::{Instant, Span, Way};
+use weir_units::{Instant, Rate, Span, Way};
 
 fn plan(up: &str) -> Plan {
     let text = format!(
@@ -132,6 +132,42 @@ fn a_rate_that_weir_finds_is_in_effect_from_the_first_frame_and_through_edits() 
     driver.poll(at(1), &mut Single { came: None, left: |_, _: &[u8]| {} });
     assert!(driver.changed().is_some());
     assert_eq!(rates(&driver), [9_700_000, 19_400_000]);
+}
+
+#[test]
+fn a_rate_that_is_found_is_kept_while_a_link_only_observes_and_is_not_looked_for_unwatched() {
+    let text = "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"10mbit\"\nup = \"20mbit\"\n\
+                margin = { down = \"auto\", up = \"auto\" }\n";
+    let source = Source::new("p", text.to_owned());
+    let plan = read(source, &mut |_| Err(String::new())).unwrap().plans.remove(0);
+    let driver = |watch| {
+        let mut planner = Planner::new();
+        let config = Config { queue_frames: 200, flows: 64, seed: 1, watch, limits: false };
+        let first = planner.prepare(&plan).expect("fits");
+        let engine = Engine::new(config, Pool::new(500, 2_048), first, at(0));
+        (planner, Driver::new(engine, &Member::ONE_EACH))
+    };
+    let (_, unwatched) = driver(false);
+    assert_eq!(unwatched.engine().rate(Way::Up).bps(), 20_000_000);
+    let (mut planner, mut driver) = driver(true);
+    // a mark that the rate is the one that was found and not one that begins anew
+    let mut now = at(0);
+    let mut pass = |driver: &mut Driver, ms: u64| {
+        for _ in 0..ms {
+            now += Span::from_ms(1);
+            let frame = frame(1_200, 2);
+            driver
+                .poll(now, &mut Single { came: Some((Side::Lan, &frame)), left: |_, _: &[u8]| {} });
+        }
+        driver.engine().margin(Way::Up).map(Margin::rate)
+    };
+    let found = pass(&mut driver, 3_000);
+    driver.change(planner.prepare(&plan.observing()).expect("fits").into());
+    assert_eq!(pass(&mut driver, 3_000), None);
+    assert_eq!(driver.engine().rate(Way::Up), Rate::MAX);
+    driver.change(planner.prepare(&plan).expect("fits").into());
+    assert_eq!(pass(&mut driver, 1), found);
+    assert_eq!(Some(driver.engine().rate(Way::Up)), found);
 }
 
 /// When frames leave that come after pauses of so many microseconds, where the link is polled at

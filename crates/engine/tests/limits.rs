@@ -1,7 +1,7 @@
 //! Whoever shares a class among several engines asks each what its nodes want, and tells what they
 //! may have.
 
-use weir_engine::{Config, Demand, Driver, Engine, Planner, Single};
+use weir_engine::{Config, Demand, Driver, Engine, Planner, Single, Snapshot};
 use weir_packet::{Build, Member, Pool, Side};
 use weir_policy::{Plan, Source, read};
 use weir_units::{Instant, Rate, Span, Way};
@@ -21,28 +21,38 @@ const POLICY: &str = r#"
     match = "udp wan port 2"
     [class."/h"]
     match = "udp wan port 3"
-    each = { by = "lan-host", count = 6000 }
+    each = { by = "lan-host", count = 6000, age = "1s" }
     [class."/b"]
     match = "udp"
 "#;
+
+fn enforced(word: &str) -> String {
+    POLICY.replace("counts = ", &format!("enforce = \"{word}\"\ncounts = "))
+}
+
+fn plan(policy: &str) -> Plan {
+    let source = Source::new("p", policy.to_owned());
+    read(source, &mut |_| Err(String::new())).expect("is text").plans.remove(0)
+}
 
 struct World {
     driver: Driver,
     planner: Planner,
     plan: Plan,
     now: Instant,
+    /// Who sends.
+    host: u8,
 }
 
 impl World {
     fn new(policy: &str) -> World {
-        let source = Source::new("p", policy.to_owned());
-        let plan = read(source, &mut |_| Err(String::new())).expect("is text").plans.remove(0);
+        let plan = plan(policy);
         let config = Config { queue_frames: 2_000, seed: 1, limits: true, ..Config::default() };
         let mut planner = Planner::of(&config);
         let first = planner.prepare(&plan).expect("fits");
         let engine = Engine::new(config, Pool::new(4_000, 1_600), first, Instant::ZERO);
         let driver = Driver::new(engine, &Member::ONE_EACH);
-        World { driver, planner, plan, now: Instant::from_ns(1_000_000_000) }
+        World { driver, planner, plan, now: Instant::from_ns(1_000_000_000), host: 1 }
     }
 
     fn number(&self, path: &str) -> u32 {
@@ -60,9 +70,11 @@ impl World {
                 while due[at] >= 8_000 {
                     due[at] -= 8_000;
                     // ports of a flow each, so that none of them is short of a queue
-                    let from = ([10, 0, 0, 1], 1_000 + u16::try_from(ms % 7).unwrap_or(0)).into();
+                    let port_of_flow = 1_000 + u16::try_from(ms % 7).unwrap_or(0);
+                    let from = ([10, 0, 0, self.host], port_of_flow).into();
                     let build = Build::udp(from, ([192, 0, 2, 1], port).into());
-                    let frame = build.payload_len(1_000 - 28).to_vec();
+                    let mut frame = build.payload_len(1_000 - 28).to_vec();
+                    frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, self.host]);
                     self.poll(Some(&frame), offered, &mut sent);
                 }
             }
@@ -88,8 +100,20 @@ impl World {
     }
 
     fn limit(&mut self, path: &str, kbit: u64) -> usize {
-        let limit = (self.number(path), Way::Up, Rate::from_bps(kbit * 1_000));
-        self.driver.engine_mut().limits(self.now, &[limit])
+        self.limit_of(self.number(path), Rate::from_bps(kbit * 1_000))
+    }
+
+    fn limit_of(&mut self, number: u32, rate: Rate) -> usize {
+        self.driver.engine_mut().limits(self.now, &[(number, Way::Up, rate)])
+    }
+
+    fn edit(&mut self, policy: &str) {
+        self.plan = plan(policy);
+        let change = self.planner.prepare(&self.plan).expect("fits");
+        self.driver.change(change.into());
+        while self.driver.changed().is_none() {
+            self.poll(None, &[], &mut []);
+        }
     }
 }
 
@@ -122,8 +146,7 @@ fn classes_and_leaves_obey_and_others_have_what_they_may_not() {
 #[test]
 fn branches_without_queues_obey_as_well() {
     for word in ["weir", "hsdba"] {
-        let policy = POLICY.replace("counts = ", &format!("enforce = \"{word}\"\ncounts = "));
-        let mut world = World::new(&policy);
+        let mut world = World::new(&enforced(word));
         let offered = [(1, 6_000), (2, 6_000), (9, 20_000)];
         world.run(1_000, &offered);
         let obeyed = [world.limit("/a", 1_000), world.limit("/(rest)", 5_000)];
@@ -177,4 +200,141 @@ fn a_class_wants_what_its_leaves_want_in_bounded_pieces() {
     let before = demands.clone();
     assert!(world.driver.engine().demands(&mut demands));
     assert_eq!(demands, before);
+}
+
+#[test]
+fn a_limit_holds_whoever_enforces_it_until_it_is_lifted() {
+    let offered = [(1, 6_000), (2, 6_000), (9, 12_000)];
+    for laws in [["queue", "weir"], ["weir", "queue"]] {
+        for (path, limited) in [("/a", 0..2), ("/a/x", 0..1), ("/b", 2..3)] {
+            let mut world = World::new(&enforced(laws[0]));
+            assert_eq!(world.limit(path, 300), 1);
+            for law in [laws[0], laws[1], "hsdba", laws[0]] {
+                world.edit(&enforced(law));
+                world.run(500, &offered);
+                let rates = world.run(2_000, &offered);
+                let rate: u64 = rates[limited.clone()].iter().sum();
+                // HSDBA limits the link alone, and forgets nothing
+                let has_obeyed = (280..340).contains(&rate);
+                assert_eq!(has_obeyed, law != "hsdba", "{laws:?}, {law}, {path}: {rates:?}");
+                let all: u64 = rates.iter().sum();
+                assert!(all > 9_400, "{laws:?}, {law}, {path}: {rates:?}");
+            }
+            world.edit(&enforced("hsdba"));
+            assert_eq!(world.limit_of(world.number(path), Rate::MAX), 0);
+            world.edit(&enforced(laws[0]));
+            world.run(500, &offered);
+            let rates = world.run(2_000, &offered);
+            assert!(rates[limited].iter().sum::<u64>() > 2_000, "{laws:?}, {path}: {rates:?}");
+        }
+    }
+}
+
+#[test]
+fn a_limit_of_what_no_class_takes_is_never_that_of_the_link() {
+    for law in ["weir", "hsdba"] {
+        // frames of other protocols than UDP would be in it
+        let policy = |law| enforced(law).replace("match = \"udp\"", "match = \"tcp\"");
+        let mut world = World::new(&policy("queue"));
+        let offered = [(1, 6_000), (9, 6_000)];
+        assert_eq!(world.limit("/(rest)", 500), 1);
+        world.edit(&policy(law));
+        world.run(500, &offered);
+        let limited = world.run(2_000, &offered);
+        assert!(
+            limited.iter().sum::<u64>() > if law == "weir" { 6_400 } else { 9_400 },
+            "{law}: {limited:?}"
+        );
+        let _ = world.limit_of(world.number("/(rest)"), Rate::MAX);
+        world.run(500, &offered);
+        let lifted = world.run(2_000, &offered);
+        assert!(lifted.iter().sum::<u64>() > 9_400, "{law}: {lifted:?}");
+    }
+}
+
+#[test]
+fn a_leaf_that_becomes_a_class_keeps_its_limit() {
+    for law in ["queue", "weir"] {
+        let mut world = World::new(&enforced(law));
+        let offered = [(9, 6_000)];
+        assert_eq!(world.limit("/b", 300), 1);
+        world.run(500, &offered);
+        let class = "[class.\"/b/c\"]\nmatch = \"udp wan port 5\"\n";
+        world.edit(&format!("{}{class}", enforced(law)));
+        world.run(500, &offered);
+        let rates = world.run(1_000, &offered);
+        assert!((280..340).contains(&rates[0]), "{law}: {rates:?}");
+    }
+}
+
+#[test]
+fn a_leaf_that_is_made_for_another_host_has_no_limit() {
+    for law in ["queue", "weir"] {
+        let mut world = World::new(&enforced(law).replace("count = 6000", "count = 1"));
+        let offered = [(3, 6_000)];
+        world.run(200, &offered);
+        let owner = |world: &World| {
+            let mut books = Snapshot::with_room();
+            world.driver.engine().snapshot(0, &mut books);
+            books.leaves.iter().find_map(|leaf| Some((leaf.leaf, leaf.owner?)))
+        };
+        let (leaf, first) = owner(&world).expect("it is made");
+        assert_eq!(world.limit_of(leaf, Rate::from_bps(100_000)), 1);
+        world.run(500, &offered);
+        assert!(world.run(1_000, &offered)[0] < 150, "{law}");
+        world.host = 9;
+        world.run(8_000, &[]);
+        let rates = world.run(1_000, &offered);
+        let (same_leaf, second) = owner(&world).expect("it is made");
+        assert!(same_leaf == leaf && second != first, "{law}");
+        assert!(rates[0] > 5_500, "{law}: {rates:?}");
+    }
+}
+
+#[test]
+fn a_class_that_has_the_number_of_one_that_is_gone_has_no_limit() {
+    let with = |class: &str| {
+        let class = format!("[class.\"/{class}\"]\nmatch = \"udp wan port 7\"\n[class.\"/b\"]");
+        POLICY.replace("[class.\"/b\"]", &class)
+    };
+    let slow = Rate::from_bps(300_000);
+    let mut world = World::new(&with("c"));
+    let number = world.number("/c");
+    assert_eq!(world.limit_of(number, slow), 1);
+    // a number is free for the policy after the next; what is said of it until then counts for
+    // nobody
+    for _ in 0..2 {
+        world.edit(POLICY);
+        assert_eq!(world.limit_of(number, slow), 0);
+    }
+    world.edit(&with("d"));
+    assert_eq!(world.number("/d"), number);
+    let rates = world.run(1_000, &[(7, 6_000)]);
+    assert!(rates[0] > 5_500, "{rates:?}");
+}
+
+#[test]
+fn any_number_may_be_asked_for_and_who_is_asked_across_an_edit_begins_anew() {
+    let mut world = World::new(POLICY);
+    let mut demands = [u32::MAX, u32::MAX - 1, 123_456].map(Demand::of);
+    assert!(world.driver.engine().demands(&mut demands));
+    assert_eq!(demands.map(|demand| demand.offered.up), [0; 3]);
+    world.run(100, &[(3, 2_000)]);
+    let mut demands = [Demand::of(world.number("/h"))];
+    assert!(!world.driver.engine().demands(&mut demands));
+    let before = demands[0].policy;
+    world.edit(&POLICY.replace("count = 6000", "count = 10"));
+    while !world.driver.engine().demands(&mut demands) {}
+    // the leaves that had frames are gone
+    assert_eq!((demands[0].policy, demands[0].offered.up), (before + 1, 0));
+}
+
+#[test]
+fn numbers_that_nobody_has_do_not_obey() {
+    for law in ["queue", "weir", "hsdba"] {
+        let mut world = World::new(&enforced(law));
+        for number in [u32::MAX, u32::MAX - 1, 1 << 20, 7_000, 2_000_000] {
+            assert_eq!(world.limit_of(number, Rate::from_bps(5)), 0, "{law}: {number}");
+        }
+    }
 }

@@ -1,10 +1,11 @@
 //! After start nothing allocates: not for a new flow, not for a new host, not for a change of
-//! policy, not for a connection that is steadied, not for a flood of SYNs.
+//! policy, not for a connection that is steadied, not for a flood of SYNs, not for connections that
+//! move to another engine.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use weir_engine::{Config, Engine, Planner};
+use weir_engine::{Config, Cursor, Engine, Exported, Planner};
 use weir_packet::{Build, Burst, Pool, Side};
 use weir_policy::{Source, read};
 use weir_units::{Instant, Span};
@@ -183,6 +184,28 @@ fn a_flood_of_syns_takes_no_place_from_who_is_alive() {
     assert_eq!(after.unknown, before.unknown, "one was forgotten");
     assert_eq!(hosts.windows.len(), 200);
     assert!(hosts.windows.iter().all(|&window| window < 65_535), "{:?}", hosts.windows);
+}
+
+/// Connections move to another engine and back, with acknowledgements that wait.
+#[test]
+fn nothing_allocates_for_connections_that_move() {
+    let (mut from, mut to) = (Hosts::new(1_024), Hosts::new(1_024));
+    for n in 0..100 {
+        from.talk(0x0a00_0000 + n, 1);
+    }
+    let (mut batch, mut bytes) = (Exported::with_room(), Vec::with_capacity(1 << 20));
+    let before = COUNT.with(Cell::get);
+    let (mut cursor, mut placed) = (Some(Cursor::START), 0);
+    while let Some(at) = cursor {
+        cursor = from.engine.export(from.now, at, &mut batch);
+        bytes.clear();
+        batch.write(&mut bytes);
+        batch.read(&bytes).expect("is a batch");
+        placed += to.engine.import(from.now, &batch).placed;
+        from.engine.release(from.now, &batch);
+    }
+    assert_eq!(COUNT.with(Cell::get) - before, 0, "allocations");
+    assert_eq!(placed, 100);
 }
 
 fn plan(rate: &str) -> weir_policy::Plan {

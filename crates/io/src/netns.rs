@@ -6,8 +6,11 @@
 use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with, sockopt};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// Where `ip netns` keeps them.
 const FOLDER: &str = "/run/netns";
@@ -31,11 +34,8 @@ impl Namespace {
     /// # Errors
     /// Without the right to administer the network (`CAP_SYS_ADMIN`).
     pub fn enter(&self) -> io::Result<()> {
-        // SAFETY: the descriptor is open; only the network of the calling thread changes.
-        match unsafe { libc::setns(self.0.as_raw_fd(), libc::CLONE_NEWNET) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        let network = Some(LinkNameSpaceType::Network);
+        Ok(move_into_link_name_space(self.0.as_fd(), network)?)
     }
 }
 
@@ -45,14 +45,7 @@ impl Namespace {
 /// When it is no IPv4 socket.
 pub fn set_dscp(socket: impl AsFd, dscp: u8) -> io::Result<()> {
     // the two bits below it are ECN's, and TCP's own
-    let byte = libc::c_int::from(dscp) << 2;
-    let bytes = libc::socklen_t::try_from(size_of::<libc::c_int>()).unwrap_or(4);
-    let socket = socket.as_fd().as_raw_fd();
-    // SAFETY: the value lives as long as the call and is as long as is said.
-    let done = unsafe {
-        libc::setsockopt(socket, libc::IPPROTO_IP, libc::IP_TOS, (&raw const byte).cast(), bytes)
-    };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    Ok(sockopt::set_ip_tos(socket, dscp << 2)?)
 }
 
 /// Makes a TCP socket that is open already use another law of congestion, such as `cubic`.
@@ -60,19 +53,7 @@ pub fn set_dscp(socket: impl AsFd, dscp: u8) -> io::Result<()> {
 /// # Errors
 /// When the kernel has none of that name, or it is no TCP socket.
 pub fn set_congestion(socket: impl AsFd, law: &str) -> io::Result<()> {
-    let bytes = libc::socklen_t::try_from(law.len()).unwrap_or(0);
-    let socket = socket.as_fd().as_raw_fd();
-    // SAFETY: the name lives as long as the call and is as long as is said.
-    let done = unsafe {
-        libc::setsockopt(
-            socket,
-            libc::IPPROTO_TCP,
-            libc::TCP_CONGESTION,
-            law.as_ptr().cast(),
-            bytes,
-        )
-    };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    Ok(sockopt::set_tcp_congestion(socket, law)?)
 }
 
 /// A TCP socket over IPv4 that is not connected yet.
@@ -114,15 +95,9 @@ impl TcpSocket {
     /// # Errors
     /// When the kernel has no such protocol.
     pub fn new(several_paths: bool) -> io::Result<TcpSocket> {
-        let protocol = if several_paths { libc::IPPROTO_MPTCP } else { libc::IPPROTO_TCP };
-        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
-        // SAFETY: plain numbers.
-        let socket = unsafe { libc::socket(libc::AF_INET, kind, protocol) };
-        if socket < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor was just opened, and nobody else has it.
-        Ok(TcpSocket(unsafe { OwnedFd::from_raw_fd(socket) }))
+        let protocol = if several_paths { ipproto::MPTCP } else { ipproto::TCP };
+        let (kind, flags) = (SocketType::STREAM, SocketFlags::CLOEXEC);
+        Ok(TcpSocket(socket_with(AddressFamily::INET, kind, flags, Some(protocol))?))
     }
 
     /// Signs what is sent to `peer` and asks for signatures of what comes from there (TCP MD5).
@@ -167,8 +142,7 @@ impl TcpSocket {
     /// When the address is not this host's, or taken.
     pub fn listen(self, at: SocketAddrV4) -> io::Result<TcpListener> {
         self.bind(at)?;
-        // SAFETY: the descriptor is open.
-        done(unsafe { libc::listen(self.0.as_raw_fd(), 16) })?;
+        rustix::net::listen(&self.0, 16)?;
         Ok(TcpListener::from(self.0))
     }
 
@@ -177,9 +151,7 @@ impl TcpSocket {
     /// # Errors
     /// When the address is not this host's, or taken.
     pub fn bind(&self, at: SocketAddrV4) -> io::Result<()> {
-        let (address, bytes) = address(at);
-        // SAFETY: the address lives as long as the call and is as long as is said.
-        done(unsafe { libc::bind(self.0.as_raw_fd(), (&raw const address).cast(), bytes) })
+        Ok(rustix::net::bind(&self.0, &at)?)
     }
 
     /// Connects to there.
@@ -187,9 +159,7 @@ impl TcpSocket {
     /// # Errors
     /// When nobody answers.
     pub fn connect(self, to: SocketAddrV4) -> io::Result<TcpStream> {
-        let (address, bytes) = address(to);
-        // SAFETY: the address lives as long as the call and is as long as is said.
-        done(unsafe { libc::connect(self.0.as_raw_fd(), (&raw const address).cast(), bytes) })?;
+        rustix::net::connect(&self.0, &to)?;
         Ok(TcpStream::from(self.0))
     }
 
@@ -225,16 +195,6 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
         received: word(152),
         window: word(228),
     })
-}
-
-fn address(of: SocketAddrV4) -> (libc::sockaddr_in, libc::socklen_t) {
-    let address = libc::sockaddr_in {
-        sin_family: libc::sa_family_t::try_from(libc::AF_INET).unwrap_or(2),
-        sin_port: of.port().to_be(),
-        sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(of.ip().octets()) },
-        sin_zero: [0; 8],
-    };
-    (address, libc::socklen_t::try_from(size_of_val(&address)).unwrap_or(16))
 }
 
 fn done(result: libc::c_int) -> io::Result<()> {

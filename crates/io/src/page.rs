@@ -1,15 +1,19 @@
 //! A few words of memory that two processes share, so that one can see whether the other lives
 //! without asking it.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{io, ptr};
+
+use rustix::fs::{
+    MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
+};
 
 /// Words in a page.
 pub const WORDS: usize = 8;
 
 /// Its length stands, and so do these seals.
-const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
 /// Shared words.
 #[derive(Debug)]
@@ -25,23 +29,10 @@ impl Page {
     /// # Errors
     /// As the kernel says.
     pub fn new() -> io::Result<Page> {
-        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-        // SAFETY: the name is a string with its end; no other memory is touched.
-        let fd = unsafe { libc::memfd_create(c"weir".as_ptr(), flags) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel has just given this descriptor to us alone.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let bytes = libc::off_t::try_from(size_of::<[AtomicU64; WORDS]>()).unwrap_or(0);
-        // SAFETY: plain integers about a descriptor that we own.
-        if unsafe { libc::ftruncate(fd.as_raw_fd(), bytes) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: plain integers about a descriptor that we own.
-        if unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, SEALS) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let fd = memfd_create(c"weir", flags)?;
+        ftruncate(&fd, size_of::<[AtomicU64; WORDS]>() as u64)?;
+        fcntl_add_seals(&fd, SEALS)?;
         Page::of(fd)
     }
 
@@ -51,19 +42,11 @@ impl Page {
     /// As the kernel says, also when it is no page of ours.
     pub fn of(fd: OwnedFd) -> io::Result<Page> {
         let bytes = size_of::<[AtomicU64; WORDS]>();
-        // SAFETY: all zeroes is a valid stat.
-        let mut about: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: the pointer is to a stat that lives long enough.
-        if unsafe { libc::fstat(fd.as_raw_fd(), &raw mut about) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: plain integers about a descriptor that we own; what has no seals says so.
-        let seals = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS) };
         // a file that is or becomes too short would kill us when it is read
-        if seals < 0 || seals & SEALS != SEALS {
+        if !fcntl_get_seals(&fd).is_ok_and(|seals| seals.contains(SEALS)) {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        if about.st_size != libc::off_t::try_from(bytes).unwrap_or(libc::off_t::MAX) {
+        if usize::try_from(fstat(&fd)?.st_size) != Ok(bytes) {
             return Err(io::ErrorKind::InvalidData.into());
         }
         let protection = libc::PROT_READ | libc::PROT_WRITE;

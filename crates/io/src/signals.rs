@@ -1,7 +1,12 @@
 //! What the world tells a process by signals, as values that one thread waits for. No handler runs
 //! anywhere, so that no call of any other thread is interrupted.
 
+use std::io::IsTerminal;
+use std::os::fd::BorrowedFd;
 use std::{io, mem, ptr};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, kill_process};
 
 /// A signal that means something to weir.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +26,7 @@ pub enum Signal {
 pub struct Signals {
     set: libc::sigset_t,
     /// Descriptors that were a terminal when the process began.
-    terminals: Vec<libc::c_int>,
+    terminals: Vec<BorrowedFd<'static>>,
 }
 
 const OURS: [libc::c_int; 4] = [libc::SIGHUP, libc::SIGTERM, libc::SIGINT, libc::SIGUSR1];
@@ -67,32 +72,32 @@ impl Signals {
 
     /// A terminal that is closed sends SIGHUP by the kernel, or by its shell when that ends.
     fn is_hangup(&self, about: &libc::siginfo_t) -> bool {
-        about.si_code == libc::SI_KERNEL || self.terminals.iter().any(|&fd| is_closed(fd))
+        about.si_code == libc::SI_KERNEL || self.terminals.iter().any(|fd| is_closed(*fd))
     }
 }
 
-fn terminals() -> Vec<libc::c_int> {
-    // SAFETY: takes a number; one that is not open is no terminal.
-    (0..=2).filter(|&fd| unsafe { libc::isatty(fd) } == 1).collect()
+fn terminals() -> Vec<BorrowedFd<'static>> {
+    let all = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
+    all.into_iter().filter(IsTerminal::is_terminal).collect()
 }
 
 /// Whether nobody is at the other end any more.
-fn is_closed(fd: libc::c_int) -> bool {
-    let mut asked = libc::pollfd { fd, events: 0, revents: 0 };
-    // SAFETY: the pointer is to one entry that lives as long as the call, which does not wait.
-    let told = unsafe { libc::poll(&raw mut asked, 1, 0) };
-    told > 0 && asked.revents & (libc::POLLHUP | libc::POLLERR) != 0
+fn is_closed(fd: BorrowedFd<'_>) -> bool {
+    let mut asked = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
+    // it does not wait
+    let told = poll(&mut asked, Some(&Timespec::default()));
+    told.is_ok() && asked[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
 }
 
 /// Passes a signal on to a child.
 pub fn send(child: u32, signal: Signal) {
     let number = match signal {
-        Signal::Reload | Signal::Hangup => libc::SIGHUP,
-        Signal::Stop => libc::SIGTERM,
-        Signal::Dump => libc::SIGUSR1,
+        Signal::Reload | Signal::Hangup => rustix::process::Signal::HUP,
+        Signal::Stop => rustix::process::Signal::TERM,
+        Signal::Dump => rustix::process::Signal::USR1,
     };
-    if let Ok(pid) = libc::pid_t::try_from(child) {
-        // SAFETY: plain integers; a child that has ended keeps its number until it is waited for.
-        unsafe { libc::kill(pid, number) };
+    if let Some(pid) = i32::try_from(child).ok().and_then(Pid::from_raw) {
+        // a child that has ended keeps its number until it is waited for
+        let _ = kill_process(pid, number);
     }
 }

@@ -2,9 +2,13 @@
 //! nanoseconds, a way to end it from another thread, and what makes the thread punctual.
 
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::mm::{MlockAllFlags, mlockall};
+use rustix::thread::CpuSet;
 use weir_units::limits::WAIT_FDS;
 use weir_units::{Instant, Span};
 
@@ -40,7 +44,7 @@ pub enum Woken {
 impl Wait {
     /// A wait with its waker.
     pub fn new() -> io::Result<Self> {
-        process::event().map(|event| Wait { waker: Waker(Arc::new(event)) })
+        event().map(|event| Wait { waker: Waker(Arc::new(event)) })
     }
 
     /// Waits until one of `fds` is readable or broken, `span` is over (never, if `None`), or the
@@ -82,6 +86,11 @@ impl Wait {
     }
 }
 
+/// A counter that can be waited on.
+fn event() -> io::Result<OwnedFd> {
+    Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
+}
+
 impl Waker {
     /// Ends the wait.
     pub fn call(&self) {
@@ -96,12 +105,18 @@ impl Waker {
 
 /// Makes the kernel end this thread's waits when they are over, not up to 50 us later.
 pub fn be_punctual() -> io::Result<()> {
-    process::control(libc::PR_SET_TIMERSLACK, 1, 0).map(drop)
+    Ok(rustix::thread::set_current_timer_slack(Some(NonZeroU64::MIN))?)
 }
 
 /// Ties this thread to one CPU.
 pub fn pin_to(cpu: usize) -> io::Result<()> {
-    process::pin(cpu)
+    // more have no place in the set
+    if cpu >= CpuSet::MAX_CPU {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut one = CpuSet::new();
+    one.set(cpu);
+    Ok(rustix::thread::sched_setaffinity(None, &one)?)
 }
 
 /// Schedules this thread before all ordinary ones (`SCHED_FIFO`). It bounds the worst lateness, and
@@ -119,7 +134,7 @@ pub fn level_memory() {
 
 /// Keeps the process's memory in RAM, what it takes later too.
 pub fn keep_memory() -> io::Result<()> {
-    process::keep_memory()
+    Ok(mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE)?)
 }
 
 #[cfg(test)]
@@ -153,7 +168,7 @@ mod tests {
 
     #[test]
     fn those_that_are_ready_are_told_in_their_order() {
-        let events: Vec<_> = (0..4).map(|_| process::event().unwrap()).collect();
+        let events: Vec<_> = (0..4).map(|_| event().unwrap()).collect();
         for n in [1, 3] {
             process::write(events[n].as_fd(), &1_u64.to_ne_bytes()).unwrap();
         }

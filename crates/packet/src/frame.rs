@@ -2,7 +2,8 @@
 //! buffer has one owner at a time without a reference count; it holds no bytes, so that moving it
 //! is free.
 
-/// The right to touch one buffer of a [`Pool`](crate::Pool). It goes back by
+/// The right to touch one buffer of a [`Pool`](crate::Pool), or of one of several that work over
+/// the same memory: it may go from thread to thread by a [`ring`](crate::ring()). It goes back by
 /// [`Pool::give`](crate::Pool::give); one that is dropped instead is a buffer lost.
 #[must_use = "a frame that is dropped is a buffer lost: give it back to its pool"]
 #[derive(Debug, PartialEq, Eq)]
@@ -25,6 +26,18 @@ impl Frame {
     #[must_use]
     pub const fn into_parts(self) -> (u32, u16, u16) {
         (self.index, self.at, self.len)
+    }
+
+    /// The same as one word, for a ring; [`Frame::from_word`] is the way back.
+    pub(crate) const fn into_word(self) -> u64 {
+        (self.index as u64) << 32 | (self.at as u64) << 16 | self.len as u64
+    }
+
+    /// The frame that became this word, once: two of them would be two tokens for one buffer.
+    pub(crate) const fn from_word(word: u64) -> Self {
+        let [a, b, c, d, e, f, g, h] = word.to_be_bytes();
+        let index = u32::from_be_bytes([a, b, c, d]);
+        Frame { index, at: u16::from_be_bytes([e, f]), len: u16::from_be_bytes([g, h]) }
     }
 
     pub(crate) const fn bounds(&self) -> (u16, u16) {

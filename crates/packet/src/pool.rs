@@ -1,13 +1,27 @@
 //! One piece of memory cut into buffers of one size, and a stack of those that are free. The
 //! memory is our own or lent by io (which maps it for the kernel). The stack hands out the buffer
 //! that came back last, which is the one most likely still in the cache.
+//!
+//! # One memory, several pools
+//!
+//! The memory belongs to a link. With several cores each has an engine with a pool of its own, its
+//! part: all parts work over the same buffers by the same numbers, and each has a stack of its own
+//! of free ones, so that no thread waits for another. A frame that a [`ring`](crate::ring()) takes
+//! from one thread to another keeps its buffer, which is given back wherever the frame ends;
+//! [`Spares`](crate::Spares) brings buffers back to a part that runs short.
+//!
+//! What keeps two threads out of one buffer is the token alone: there is one for each buffer,
+//! either on one part's stack or in one hand. Safe code cannot share memory that it writes, so each
+//! part sees the memory at addresses of its own: io maps the same pages once for each part.
 
-use crate::Frame;
+use crate::{Frame, MemoryId};
 
-/// Buffers of one size. It never grows, and nothing here allocates once it is made.
+/// Buffers of one size, or one part of them. It never grows, and nothing here allocates once it is
+/// made.
 #[derive(Debug)]
 pub struct Pool {
     memory: Memory,
+    id: MemoryId,
     free: Vec<u32>,
     capacity: usize,
     /// Bytes from one buffer to the next.
@@ -36,11 +50,31 @@ impl Pool {
         Pool::over(Memory::Lent(memory), bytes_each)
     }
 
+    /// Pools over one memory: each gets a view of it, which shows the same bytes as all others, as
+    /// `Umem::with_pools` of io maps them. The free buffers are dealt out in equal parts.
+    #[must_use]
+    pub fn parted(views: Vec<&'static mut [u8]>, bytes_each: usize) -> Vec<Pool> {
+        let lent = |view| Pool::over(Memory::Lent(view), bytes_each);
+        let mut pools: Vec<Pool> = views.into_iter().map(lent).collect();
+        let Some(id) = pools.first().map(Pool::memory) else { return pools };
+        // a buffer that one view does not show is of no use to any
+        let capacity = pools.iter().map(Pool::capacity).min().unwrap_or(0);
+        let parts = pools.len();
+        for (part, pool) in pools.iter_mut().enumerate() {
+            (pool.id, pool.capacity) = (id, capacity);
+            let own = capacity * part / parts..capacity * (part + 1) / parts;
+            // what is left of the stack has room for the buffers of all parts
+            pool.free.retain(|&index| own.contains(&(index as usize)));
+        }
+        pools
+    }
+
     fn over(memory: Memory, bytes_each: usize) -> Self {
         let stride = bytes_each.max(1);
         let capacity = u32::try_from(memory.bytes().len() / stride).unwrap_or(u32::MAX - 1);
         Pool {
             memory,
+            id: MemoryId::unique(),
             free: (0..capacity).rev().collect(),
             capacity: capacity as usize,
             stride,
@@ -101,7 +135,8 @@ impl Pool {
     ///
     /// The contract: a buffer has one owner. Whoever calls this must hold the number `index` from
     /// `into_parts` (or from the kernel, to which it was given so), and must not use it again. Two
-    /// tokens for one buffer break no memory, but their frames overwrite each other.
+    /// tokens for one buffer break no memory, but their frames overwrite each other; with parts on
+    /// two threads, even while one of them is being read.
     pub fn frame_from(&self, index: u32, at: usize, len: usize) -> Option<Frame> {
         let (at, len) = self.within(at, len)?;
         ((index as usize) < self.capacity).then(|| Frame::new(index, at, len))
@@ -120,13 +155,21 @@ impl Pool {
         self.memory.bytes_mut().get_mut(from..from + len).unwrap_or_default()
     }
 
-    /// Buffers that are free.
+    /// Which memory the buffers lie in.
+    #[must_use]
+    #[inline]
+    pub fn memory(&self) -> MemoryId {
+        self.id
+    }
+
+    /// Buffers that are free here.
     #[must_use]
     pub fn free(&self) -> usize {
         self.free.len()
     }
 
-    /// Buffers in all.
+    /// Buffers in all, those of other parts of the same memory among them: every frame's number is
+    /// below.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
@@ -208,6 +251,22 @@ mod tests {
         let mut frame = pool.frame_from(2, 60, 4).unwrap();
         assert!(!pool.resize(&mut frame, 1, 64));
         assert_eq!(frame.into_parts(), (2, 60, 4));
+    }
+
+    #[test]
+    fn parts_share_the_buffers_and_any_of_them_takes_a_frame_back() {
+        let views = [7, 9, 8].map(|buffers| vec![0; 64 * buffers].leak());
+        let mut pools = Pool::parted(views.into(), 64);
+        assert_eq!([2, 2, 3], [0, 1, 2].map(|part| pools[part].free()));
+        assert!(pools.iter().all(|pool| pool.capacity() == 7));
+        assert!(pools.iter().all(|pool| pool.memory() == pools[0].memory()));
+        assert_ne!(pools[0].memory(), Pool::new(7, 64).memory());
+        let frames: Vec<Frame> =
+            pools.iter_mut().flat_map(|pool| std::iter::from_fn(|| pool.take())).collect();
+        assert!(frames.iter().map(Frame::index).eq(0..7));
+        frames.into_iter().for_each(|frame| pools[1].give(frame));
+        assert_eq!([0, 7, 0], [0, 1, 2].map(|part| pools[part].free()));
+        assert!(Pool::parted(Vec::new(), 64).is_empty());
     }
 
     #[test]

@@ -44,11 +44,7 @@ pub enum Reason {
 const TABLE: [(Reason, &str, &str); Reason::COUNT] = [
     (Reason::Runt, "runt", "the frame is shorter than an Ethernet header"),
     (Reason::QueueFull, "queue-full", "the queue for the frame is full"),
-    (
-        Reason::Crowded,
-        "crowded",
-        "all queues together are full, and the class of the frame has the most frames",
-    ),
+    (Reason::Crowded, "crowded", "all queues together are full, and this class has the most"),
     (Reason::Managed, "managed", "active queue management (AQM) signals the sender to slow down"),
     (Reason::NoSession, "no-session", "all session places of the class are taken"),
     (Reason::Policed, "policed", "the frame exceeds the policed rate of its class"),

@@ -26,6 +26,7 @@ impl Plan {
         let line = &mut plan.nodes[0].shares;
         *line = line.map(|was| Shares { rate: Rate::MAX, ..was });
         plan.finds = ByWay::default();
+        plan.observes = true;
         plan.words.fill(untouched());
         plan
     }

@@ -28,6 +28,8 @@ pub struct Plan {
     /// Whether the link's rate is found while traffic flows, by direction; the one written is the
     /// most.
     pub finds: ByWay<bool>,
+    /// Whether it only observes: no frame is held.
+    pub observes: bool,
     /// MACs of the LAN side behind which hosts are told apart by their addresses, sorted. All
     /// addresses behind any other MAC are one host's.
     pub routers: Vec<[u8; 6]>,

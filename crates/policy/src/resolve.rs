@@ -45,6 +45,7 @@ pub(crate) fn resolve(policy: &Policy, tree: &Tree, link: &Link, problems: &mut 
             counts: link.counts,
             overhead: link.overhead,
             finds: link.finds,
+            observes: false,
             routers: link.routers.clone(),
             nodes: Vec::with_capacity(nodes),
             words: Vec::new(),

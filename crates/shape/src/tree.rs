@@ -28,13 +28,14 @@ mod sessions;
 mod spec;
 mod split;
 mod store;
+mod timer;
 
 use weir_packet::{Frame, Label, Reason};
 use weir_units::limits::BURST_FRAMES;
 use weir_units::{Bytes, Instant, Pace, Rate, Span};
 
 use crate::Link;
-use clocks::{Clocks, is_valid};
+use clocks::Clocks;
 use edit::Limit;
 use interior::{FREED, Interior, WOKEN};
 use node::{Flags, Kind, NONE, Node};
@@ -216,7 +217,7 @@ impl Tree {
         let mut joining = label;
         if kept.care.sessions.is_some_and(|sessions| sessions.has_places()) {
             // it has its own queue once what came before has left
-            let is_first = !self.order.waits(&label) || self.queues.waits_apart(&label);
+            let is_first = !self.order.waits(label.flow) || self.queues.waits_apart(&label);
             joining.kind = label.kind.answered(label.is_answered() && is_first);
         }
         let joins = match self.queues.consider(now, number, node, kept, frame.len(), &joining) {
@@ -298,6 +299,10 @@ impl Tree {
         }
         // whoever is held from now on is held beyond now, so it is enough to look once
         self.let_go(now);
+        // who asks while all wait for their ceilings changes nothing
+        if !self.interiors[LINK as usize].is_active() {
+            return 0;
+        }
         // a caller that polls late loses no time, up to a bound that keeps the burst small
         let from = now - CATCH_UP;
         self.line.wait(from);
@@ -443,12 +448,7 @@ impl Tree {
             self.line_waits(at);
         }
         while let Some(entry) = self.clocks.let_go(now) {
-            let node = &mut self.nodes[entry.node as usize];
-            if !is_valid(&self.clocks.ceilings, entry, node) {
-                self.clocks.left = self.clocks.left.saturating_sub(1);
-                continue;
-            }
-            node.share.flags.clear(Flags::HELD);
+            self.nodes[entry.node as usize].share.flags.clear(Flags::HELD);
             // an edit may have taken away everything that waited for this moment
             if self.has_something(entry.node) {
                 self.wake::<FREED>(now, entry.node);

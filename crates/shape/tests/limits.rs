@@ -148,6 +148,39 @@ fn a_limit_that_rises_shows_at_once() {
 }
 
 #[test]
+fn a_limit_that_comes_and_goes_leaves_no_debt() {
+    for low in [0, 8, 100, 1_000, 10_000] {
+        let mut world = World::new();
+        world.limit(3, kbit(1_000));
+        world.pass(100_000, &[3]);
+        for round in 0..200 {
+            world.limit(3, Rate::from_bps(low));
+            world.pass(50_000, &[3]);
+            world.limit(3, kbit(1_000));
+            let rates = world.rates(1_000, &[3]);
+            assert!(rates[0] > 950, "{low} bit/s, round {round}: {rates:?}");
+        }
+    }
+}
+
+/// As a ceiling of a policy that is edited would: 1 500 bytes are no more than that under any.
+#[test]
+fn what_a_node_owes_is_as_many_bytes_after_many_limits_and_an_edit() {
+    let mut world = World::new();
+    for _ in 0..100 {
+        world.limit(3, Rate::from_bps(1_000));
+        world.pass(50_000, &[3]);
+        world.limit(3, kbit(10_000));
+        world.pass(20_000, &[3]);
+    }
+    world.edit(|spec| spec.nodes[2].ceil = kbit(9_000));
+    world.limit(3, Rate::from_bps(1_000));
+    world.limit(3, kbit(5_000));
+    let rates = world.rates(100, &[3]);
+    assert!(rates[0] > 4_500, "{rates:?}");
+}
+
+#[test]
 fn only_nodes_below_the_link_of_a_tree_that_takes_limits_have_them() {
     let mut world = World::new();
     let now = world.now;

@@ -68,6 +68,9 @@ pub const FLOW_IDLE_SECS: u64 = 120;
 pub const FLOW_IDLE_TCP_SECS: u64 = 600;
 /// Frames from the LAN side that keep a connection even if nobody answers.
 pub const FLOW_FRAMES_ALIVE: u8 = 4;
+/// Leaves, or slots of the flow table, that one call of `export` looks at; leaves and connections
+/// in one encoded batch.
+pub const EXPORTED_AT_ONCE: usize = 256;
 /// Datagrams whose later fragments are assigned to the flow of the first.
 pub const FRAGMENTED: usize = 1_024;
 /// Seconds within which all fragments of a datagram must arrive (RFC 8200, section 4.5; RFC 791
@@ -121,7 +124,7 @@ pub const PORT_MTU: usize = 9_216;
 pub const XSK_RING_FRAMES: usize = 2_048;
 /// Free buffers of the pool that an AF_XDP port leaves to the others.
 pub const XSK_RESERVE_FRAMES: usize = 256;
-/// Receive queues of one port.
+/// Receive queues of one interface.
 pub const XSK_QUEUES: usize = 64;
 /// IPv4 addresses of the box itself at which it is reachable through an AF_XDP port; as many of
 /// IPv6.
@@ -131,6 +134,13 @@ pub const XDP_OWN_ADDRESSES: usize = 4;
 pub const XDP_ASKED_PER_SEC: u64 = 100;
 /// Packets to the box itself per second that pass each queue of an AF_XDP port.
 pub const XDP_TO_BOX_PER_SEC: u64 = 200;
+/// Cores that one link is spread over.
+pub const CORES: usize = 32;
+/// Slots of each ring by which a core hands frames of one port to another core; a power of two.
+pub const HANDOVER_FRAMES: usize = 1_024;
+/// Slots of each ring by which a core passes free buffers to another that is short of them; a power
+/// of two.
+pub const SPARE_FRAMES: usize = 256;
 /// Milliseconds without a poll of the daemon after which frames bypass it through the kernel.
 pub const STALE_MS: u64 = 50;
 /// Revisions of a policy that are kept on disk.

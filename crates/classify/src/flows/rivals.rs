@@ -47,6 +47,11 @@ impl Parts {
 
 impl Newcomer {
     pub(crate) fn of(side: Side, host: u32) -> Newcomer {
-        Newcomer { side, cell: Parts::cell(host) }
+        Newcomer::counted_at(side, Parts::cell(host))
+    }
+
+    /// One whose host's connections are counted there.
+    pub(crate) const fn counted_at(side: Side, cell: Cell) -> Newcomer {
+        Newcomer { side, cell }
     }
 }

@@ -1,16 +1,14 @@
 //! Plays a capture into an engine in virtual time: each record at its own moment, and in between
 //! whatever may leave.
 
-use std::io::{IsTerminal as _, Read};
+use std::io::Read;
 
 use weir_engine::{Config, Driver, Engine, Planner, Single};
 use weir_io::{Capture, Record, to_ethernet};
-use weir_lab::grouped;
 use weir_packet::{Headers, Member, Pool};
 use weir_policy::Plan;
 use weir_units::{Instant, Prefix, Span};
 
-use crate::out::say;
 use weir_daemon::sides::Sides;
 
 /// What went through.
@@ -87,7 +85,6 @@ impl<'l> Player<'l> {
 
     /// Plays all of it, and lets what waits in the end leave.
     pub(crate) fn play(mut self, mut capture: Capture<impl Read>) -> (Run, Engine) {
-        let show_progress = std::io::stderr().is_terminal();
         loop {
             match capture.next() {
                 Ok(Some(record)) => self.record(&record),
@@ -96,10 +93,6 @@ impl<'l> Player<'l> {
                     self.run.trouble = Some(error.to_string());
                     break;
                 }
-            }
-            let frames = self.run.frames;
-            if show_progress && frames > 0 && frames.is_multiple_of(1 << 20) {
-                say(&format!("... {} frames, {} of the capture", grouped(frames), self.run.last));
             }
         }
         if self.run.trouble.is_none() {

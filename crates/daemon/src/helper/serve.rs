@@ -11,7 +11,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 
 use weir_io::netdev::{self, Netdev};
 use weir_io::page::Page;
-use weir_io::privileges::{self, Capabilities, Capability, Confined};
+use weir_io::privileges::{self, Capabilities, Capability};
 use weir_io::signals::Signals;
 use weir_io::wait::now;
 use weir_packet::{BySide, Side};
@@ -110,10 +110,9 @@ fn give_up(args: &Args) -> Result<(), String> {
     let beside = args.socket.parent().unwrap_or(Path::new("/"));
     let written = ["/proc/sys/net", "/sys/devices/virtual/net", "/dev/null"].map(Path::new);
     let written: Vec<&Path> = written.into_iter().chain([beside]).collect();
-    match privileges::confine_but_run(&read, &written) {
-        Ok(Confined::Yes | Confined::Unsupported) => {}
-        Err(error) => return Err(format!("it cannot give up files: {error}")),
-    }
+    // where the kernel cannot confine it, the daemon says so for both
+    privileges::confine_but_run(&read, &written)
+        .map_err(|error| format!("it cannot give up files: {error}"))?;
     privileges::drop_to(Capabilities::of(&rights))
         .map_err(|error| format!("it cannot give up rights: {error}"))?;
     // a superuser's programs have them anyway

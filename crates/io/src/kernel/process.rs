@@ -1,11 +1,11 @@
-//! What a process asks for itself: clocks, waiting, scheduling, memory that stays, capabilities,
-//! and the rule set that keeps it from files (Landlock).
+//! What a process asks for itself where rustix does not, or does it for one thread only: the clock
+//! and the waits of the packet path, real-time scheduling, users, filters of system calls.
 #![expect(unsafe_code, reason = "system calls that take pointers")]
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 
-use super::{checked, owned};
+use super::checked;
 
 /// The monotonic clock, in nanoseconds.
 pub(crate) fn monotonic_ns() -> u64 {
@@ -30,12 +30,6 @@ pub(crate) fn poll(fds: &mut [libc::pollfd], ns: Option<u64>) -> io::Result<usiz
     checked(unsafe { libc::ppoll(fds.as_mut_ptr(), count, time, std::ptr::null()) })
 }
 
-/// A counter that can be waited on.
-pub(crate) fn event() -> io::Result<OwnedFd> {
-    // SAFETY: takes and returns numbers only.
-    owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })
-}
-
 /// Reads what is there now.
 pub(crate) fn read(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
     let buffer = into.as_mut_ptr().cast();
@@ -50,39 +44,12 @@ pub(crate) fn write(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     checked(unsafe { libc::write(fd.as_raw_fd(), buffer, bytes.len()) })
 }
 
-/// One of the many settings of `prctl` that take numbers only.
-pub(crate) fn control(option: i32, a: u64, b: u64) -> io::Result<usize> {
-    let zero: libc::c_ulong = 0;
-    let (a, b) = (a as libc::c_ulong, b as libc::c_ulong);
-    // SAFETY: the options used here (timer slack, no new privileges, kept and bounding and ambient
-    // capabilities) take numbers, no pointers.
-    checked(unsafe { libc::prctl(option, a, b, zero, zero) })
-}
-
-/// Ties this thread to one CPU.
-pub(crate) fn pin(cpu: usize) -> io::Result<()> {
-    const WORD: usize = u64::BITS as usize;
-    // as many as glibc's cpu_set_t; a kernel with more takes the shorter mask
-    let mut mask = [0_u64; 16];
-    let word = mask.get_mut(cpu / WORD).ok_or(io::ErrorKind::InvalidInput)?;
-    *word = 1 << (cpu % WORD);
-    let bytes = size_of_val(&mask);
-    // SAFETY: the pointer is to `mask`, which has `bytes` bytes and is only read.
-    checked(unsafe { libc::sched_setaffinity(0, bytes, mask.as_ptr().cast()) }).map(drop)
-}
-
 /// Schedules this thread before all ordinary ones.
 pub(crate) fn real_time(priority: i32) -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: priority };
     // SAFETY: the pointer is to `parameters`, which is only read.
     checked(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) })
         .map(drop)
-}
-
-/// Keeps all memory in RAM, present and future.
-pub(crate) fn keep_memory() -> io::Result<()> {
-    // SAFETY: takes a number.
-    checked(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }).map(drop)
 }
 
 /// Has the C library give large pieces of memory back to the kernel as soon as they are free, and
@@ -108,33 +75,8 @@ pub(crate) fn level_memory() {
     }
 }
 
-/// `struct __user_cap_header_struct` of version 3.
-#[repr(C)]
-struct CapabilityHeader {
-    version: u32,
-    thread: i32,
-}
-
-const CAPABILITY_VERSION: u32 = 0x2008_0522;
-
-/// The capability words of this thread: effective, permitted, inheritable, low half then high.
-pub(crate) fn capabilities() -> io::Result<[u32; 6]> {
-    let mut header = CapabilityHeader { version: CAPABILITY_VERSION, thread: 0 };
-    let mut words = [0_u32; 6];
-    let (head, data) = (&raw mut header, words.as_mut_ptr());
-    // SAFETY: version 3 fills two structures of three words, which `words` is.
-    checked(unsafe { libc::syscall(libc::SYS_capget, head, data) }).map(|_| words)
-}
-
-/// Sets the capability words of this thread.
-pub(crate) fn set_capabilities(words: &[u32; 6]) -> io::Result<()> {
-    let header = CapabilityHeader { version: CAPABILITY_VERSION, thread: 0 };
-    let (head, data) = (&raw const header, words.as_ptr());
-    // SAFETY: version 3 reads two structures of three words, which `words` is.
-    checked(unsafe { libc::syscall(libc::SYS_capset, head, data) }).map(drop)
-}
-
-/// Becomes another user and group, with no groups besides.
+/// Becomes another user and group, with no groups besides: all threads of the process, as only the
+/// C library does it.
 pub(crate) fn become_user(user: u32, group: u32) -> io::Result<()> {
     // SAFETY: a list of no entries is not read.
     checked(unsafe { libc::setgroups(0, std::ptr::null()) })?;
@@ -152,66 +94,6 @@ pub(crate) fn filter_calls(program: &[libc::sock_filter]) -> io::Result<()> {
     // SAFETY: the kernel reads `whole` and the `len` steps that it points to, and keeps a copy.
     checked(unsafe { libc::syscall(libc::SYS_seccomp, MODE_FILTER, 0_u32, &raw const whole) })
         .map(drop)
-}
-
-/// Lets the process lock as much memory as it likes.
-pub(crate) fn lock_any_memory() -> io::Result<()> {
-    let limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: the pointer is to `limit`, which is only read.
-    checked(unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) }).map(drop)
-}
-
-/// Puts this process into a session of its own, out of reach of the terminal's signals.
-pub(crate) fn own_session() -> io::Result<()> {
-    // SAFETY: takes and returns numbers only.
-    checked(unsafe { libc::setsid() }).map(drop)
-}
-
-/// The version of Landlock that the kernel has.
-pub(crate) fn landlock_version() -> io::Result<usize> {
-    const VERSION: u32 = 1;
-    let none = std::ptr::null::<u8>();
-    let call = libc::SYS_landlock_create_ruleset;
-    // SAFETY: with this flag the kernel reads nothing and returns a number.
-    checked(unsafe { libc::syscall(call, none, 0_usize, VERSION) })
-}
-
-/// A rule set that governs those accesses to files.
-pub(crate) fn landlock_rules(accesses: u64) -> io::Result<OwnedFd> {
-    let call = libc::SYS_landlock_create_ruleset;
-    // SAFETY: the kernel reads the 8 bytes of `accesses`, the first field of its structure.
-    let made = unsafe { libc::syscall(call, &raw const accesses, size_of::<u64>(), 0_u32) };
-    owned(libc::c_int::try_from(made).unwrap_or(-1))
-}
-
-/// Allows those accesses beneath a file or directory.
-pub(crate) fn landlock_allow(
-    rules: BorrowedFd<'_>,
-    beneath: BorrowedFd<'_>,
-    accesses: u64,
-) -> io::Result<()> {
-    const PATH_BENEATH: u32 = 1;
-    // struct landlock_path_beneath_attr: a u64 and an i32, packed
-    let mut rule = [0_u8; 12];
-    rule[..8].copy_from_slice(&accesses.to_ne_bytes());
-    rule[8..].copy_from_slice(&beneath.as_raw_fd().to_ne_bytes());
-    let (call, fd) = (libc::SYS_landlock_add_rule, rules.as_raw_fd());
-    // SAFETY: the kernel reads the 12 bytes of `rule`.
-    checked(unsafe { libc::syscall(call, fd, PATH_BENEATH, rule.as_ptr(), 0_u32) }).map(drop)
-}
-
-/// Puts this thread under the rules, for good.
-pub(crate) fn landlock_restrict(rules: BorrowedFd<'_>) -> io::Result<()> {
-    let call = libc::SYS_landlock_restrict_self;
-    // SAFETY: takes numbers only.
-    checked(unsafe { libc::syscall(call, rules.as_raw_fd(), 0_u32) }).map(drop)
-}
-
-/// The number of this thread, by which others put interfaces into its network; for tests.
-#[cfg(test)]
-pub(crate) fn thread() -> i32 {
-    // SAFETY: takes and returns numbers only.
-    unsafe { libc::gettid() }
 }
 
 /// Gives this thread a network of its own, which ends with it; for tests.

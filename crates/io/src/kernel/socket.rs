@@ -3,16 +3,20 @@
 #![expect(unsafe_code, reason = "system calls that take pointers")]
 
 use std::io;
+use std::num::NonZeroU32;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
+use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType};
 use weir_units::limits::BURST_FRAMES;
 
-use super::{checked, owned};
+use super::checked;
 
-/// A socket that is closed on exec and never blocks unless `blocking`.
+/// A socket that is closed on exec.
 pub(crate) fn open(domain: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
-    // SAFETY: takes and returns numbers only.
-    owned(unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol) })
+    let family = AddressFamily::from_raw(u16::try_from(domain).unwrap_or(0));
+    let kind = SocketType::from_raw(kind.cast_unsigned());
+    let protocol = NonZeroU32::new(protocol.cast_unsigned()).map(Protocol::from_raw);
+    Ok(rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, protocol)?)
 }
 
 /// Binds a packet socket to one interface and one Ethernet type (in host order; 0: it only sends).

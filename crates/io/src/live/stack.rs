@@ -27,7 +27,7 @@ fn host(
     let (plugged, plugs) = mpsc::channel();
     let thread = std::thread::spawn(move || {
         process::own_network().unwrap();
-        told.send(process::thread()).unwrap();
+        told.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
         plugs.recv().unwrap();
         ip(&format!("addr add {address}/24 dev {name}"));
         ip(&format!("link set {name} up"));

@@ -1,75 +1,92 @@
-//! Files that the process may still touch once traffic flows, by Landlock: a rule set that the
-//! kernel keeps for this thread and those that it starts, whatever user it is.
+//! What the process may still reach once traffic flows, by Landlock: a rule set that the kernel
+//! keeps for this thread and those that it starts, whatever user it is. Which version of the kernel
+//! can forbid what is known to the crate of that name.
 
-use std::fs::OpenOptions;
 use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use crate::kernel::process;
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd,
+    PathFdError, RestrictionStatus, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _,
+    RulesetError, RulesetStatus, Scope,
+};
 
-/// Accesses to files by the version of Landlock that first knew them (`linux/landlock.h`).
-const READ: u64 = 1 << 2 | 1 << 3;
-const CHANGE: u64 = (1 << 13) - 1;
-const REFER: u64 = 1 << 13;
-const TRUNCATE: u64 = 1 << 14;
-const DEVICE_IOCTL: u64 = 1 << 15;
-/// Of a file that is no directory, what a rule may speak of: run, write, read, cut.
-const OF_FILES: u64 = 1 | 1 << 1 | 1 << 2 | TRUNCATE | DEVICE_IOCTL;
-const EXECUTE: u64 = 1;
+/// The accesses to files that are governed. A later version also governs connecting to sockets by
+/// their path, which notifying systemd needs.
+const FILES: ABI = ABI::V5;
+/// The accesses to TCP.
+const TCP: ABI = ABI::V4;
 
 /// What became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confined {
-    /// Only the given paths can be reached.
+    /// Only the given paths can be reached, as far as this kernel can see to it.
     Yes,
-    /// This kernel has no Landlock (5.13 brought it) or does not use it; nothing was changed.
-    Unsupported,
+    /// Nothing was changed: this kernel has Landlock but was not started with it.
+    Disabled,
+    /// Nothing was changed: this kernel has no Landlock.
+    Absent,
 }
 
 /// Leaves this thread, and those that it starts, only the given paths and what is beneath them, to
-/// read or to read and write. Descriptors that are open stay open. A path that is not there is left
-/// out.
+/// read or to read and write. It can open no TCP connection and listen at no other port of TCP, and
+/// signal only itself and what it starts. Descriptors that are open stay open. A path that is not
+/// there is left out.
 pub fn confine(read: &[&Path], write: &[&Path]) -> io::Result<Confined> {
-    govern(read, write, u64::MAX)
+    govern(read, write, AccessFs::from_all(FILES))
 }
 
 /// The same for a process that goes on starting programs: which, is not governed.
 pub fn confine_but_run(read: &[&Path], write: &[&Path]) -> io::Result<Confined> {
-    govern(read, write, !EXECUTE)
+    govern(read, write, AccessFs::from_all(FILES) & !BitFlags::from(AccessFs::Execute))
 }
 
-fn govern(read: &[&Path], write: &[&Path], accesses: u64) -> io::Result<Confined> {
-    let Ok(version) = process::landlock_version() else { return Ok(Confined::Unsupported) };
-    let all = governed(version) & accesses;
-    let rules = process::landlock_rules(all)?;
-    let read = read.iter().map(|path| (*path, READ));
-    for (path, accesses) in read.chain(write.iter().map(|path| (*path, all & !EXECUTE))) {
-        let mut options = OpenOptions::new();
-        options.read(true).custom_flags(libc::O_PATH | libc::O_CLOEXEC);
-        let beneath = match options.open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            opened => opened?,
-        };
-        let files = if beneath.metadata()?.is_dir() { u64::MAX } else { OF_FILES };
-        process::landlock_allow(rules.as_fd(), beneath.as_fd(), accesses & all & files)?;
+fn govern(read: &[&Path], write: &[&Path], all: BitFlags<AccessFs>) -> io::Result<Confined> {
+    let reads = AccessFs::ReadFile | AccessFs::ReadDir;
+    let writes = all & !BitFlags::from(AccessFs::Execute);
+    let read = read.iter().map(|path| (*path, reads));
+    let rules = read.chain(write.iter().map(|path| (*path, writes)));
+    let rules: Vec<_> = rules
+        .filter_map(|(path, may)| rule(path, may).transpose())
+        .collect::<Result<_, PathFdError>>()
+        .map_err(io::Error::other)?;
+    let restricted = restrict(all, rules).map_err(io::Error::other)?;
+    Ok(match (restricted.ruleset, restricted.landlock) {
+        (RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced, _) => Confined::Yes,
+        (RulesetStatus::NotEnforced, LandlockStatus::NotEnabled) => Confined::Disabled,
+        (RulesetStatus::NotEnforced, _) => Confined::Absent,
+    })
+}
+
+/// What a path allows; none if it is not there.
+fn rule(path: &Path, may: BitFlags<AccessFs>) -> Result<Option<PathBeneath<PathFd>>, PathFdError> {
+    match PathFd::new(path) {
+        Ok(beneath) => Ok(Some(PathBeneath::new(beneath, may))),
+        Err(PathFdError::OpenCall { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
     }
-    super::no_new_privileges()?;
-    process::landlock_restrict(rules.as_fd())?;
-    Ok(Confined::Yes)
 }
 
-/// All accesses that a version can forbid.
-fn governed(version: usize) -> u64 {
-    let since = |first, accesses| if version >= first { accesses } else { 0 };
-    CHANGE | since(2, REFER) | since(3, TRUNCATE) | since(5, DEVICE_IOCTL)
+fn restrict(
+    all: BitFlags<AccessFs>,
+    rules: Vec<PathBeneath<PathFd>>,
+) -> Result<RestrictionStatus, RulesetError> {
+    Ruleset::default()
+        .handle_access(all)?
+        .handle_access(AccessNet::from_all(TCP))?
+        .scope(Scope::Signal)?
+        .create()?
+        .add_rules(rules.into_iter().map(Ok::<_, RulesetError>))?
+        .restrict_self()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
+    use std::net::{TcpListener, TcpStream};
 
     #[test]
     fn what_was_not_named_cannot_be_reached() {
@@ -79,11 +96,14 @@ mod tests {
             fs::create_dir_all(dir).unwrap();
             fs::write(dir.join("file"), "x").unwrap();
         }
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
         let path = base.clone();
         let thread = std::thread::spawn(move || {
             let absent = path.join("absent");
-            let confined = confine(&[&shown, &absent], &[&kept]).unwrap();
-            if confined == Confined::Unsupported {
+            // of a file, too, which has fewer accesses than a folder
+            let confined = confine(&[&shown.join("file"), &absent], &[&kept]).unwrap();
+            if confined != Confined::Yes {
                 eprintln!("skipped: this kernel has no Landlock");
                 return;
             }
@@ -91,17 +111,22 @@ mod tests {
             assert!(fs::write(shown.join("file"), "y").is_err());
             fs::write(kept.join("file"), "y").unwrap();
             fs::write(kept.join("new"), "y").unwrap();
-            assert!(fs::read(hidden.join("file")).is_err());
+            let denied = fs::read(hidden.join("file")).unwrap_err();
+            assert_eq!(denied.kind(), io::ErrorKind::PermissionDenied);
+            assert!(TcpStream::connect(address).is_err());
+            assert!(TcpListener::bind("127.0.0.1:0").is_err());
         });
         thread.join().unwrap();
+        // what listened before goes on
+        TcpStream::connect(address).unwrap();
+        listener.accept().unwrap();
         fs::remove_dir_all(base).unwrap();
     }
 
     #[test]
-    fn an_older_version_is_not_asked_for_what_it_does_not_know() {
-        assert_eq!(governed(1), 0x1fff);
-        assert_eq!(governed(2), 0x3fff);
-        assert_eq!(governed(4), 0x7fff);
-        assert_eq!(governed(9), 0xffff);
+    fn an_access_of_a_path_that_cannot_be_opened_is_an_error() {
+        let beneath_a_file = Path::new("/proc/self/exe/none");
+        assert!(rule(beneath_a_file, AccessFs::ReadFile.into()).is_err());
+        assert!(rule("/proc/self/none".as_ref(), AccessFs::ReadFile.into()).unwrap().is_none());
     }
 }

@@ -7,6 +7,13 @@ mod seccomp;
 use std::fmt;
 use std::io;
 
+use rustix::process::{Resource, Rlimit, setrlimit, setsid};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set,
+    configure_capability_in_ambient_set, remove_capability_from_bounding_set, set_capabilities,
+    set_keep_capabilities, set_no_new_privs,
+};
+
 use crate::kernel::process;
 
 pub use landlock::{Confined, confine, confine_but_run};
@@ -18,27 +25,26 @@ pub(crate) const CURE: &str = "run weir by sudo, or give it the right once: \
 
 /// A right that weir may need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub enum Capability {
     /// Packet sockets.
-    NetRaw = 13,
+    NetRaw,
     /// Interfaces: offloads, bridges, tap devices, programs on them.
-    NetAdmin = 12,
+    NetAdmin,
     /// Programs and maps of the kernel path.
-    Bpf = 39,
+    Bpf,
     /// Memory that stays in RAM.
-    IpcLock = 14,
+    IpcLock,
     /// `SCHED_FIFO` and CPUs.
-    SysNice = 23,
+    SysNice,
     /// Becoming another user.
-    SetUid = 7,
+    SetUid,
     /// Becoming another group.
-    SetGid = 6,
+    SetGid,
 }
 
 /// A set of rights.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Capabilities(u64);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities(CapabilitySet);
 
 /// Rights that are missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,30 +52,43 @@ pub struct Missing(Vec<Capability>);
 
 impl Capabilities {
     /// No rights.
-    pub const NONE: Capabilities = Capabilities(0);
+    pub const NONE: Capabilities = Capabilities(CapabilitySet::empty());
 
     /// Those and no others.
     #[must_use]
     pub fn of(all: &[Capability]) -> Self {
-        Capabilities(all.iter().fold(0, |set, &one| set | 1 << one as u8))
+        Capabilities(all.iter().map(|one| one.alone()).collect())
     }
 
     /// Those that this thread has in effect.
     pub fn effective() -> io::Result<Self> {
-        let [low, _, _, high, _, _] = process::capabilities()?;
-        Ok(Capabilities(u64::from(low) | u64::from(high) << 32))
+        Ok(Capabilities(capabilities(None)?.effective))
     }
 
     /// Whether that one is among them.
     #[must_use]
     pub const fn has(self, one: Capability) -> bool {
-        self.0 & 1 << one as u8 != 0
+        self.0.contains(one.alone())
     }
 
     /// All of `needed`, or those that are missing, with the cure.
     pub fn require(self, needed: &[Capability]) -> Result<(), Missing> {
         let missing: Vec<_> = needed.iter().copied().filter(|&one| !self.has(one)).collect();
         if missing.is_empty() { Ok(()) } else { Err(Missing(missing)) }
+    }
+}
+
+impl Capability {
+    const fn alone(self) -> CapabilitySet {
+        match self {
+            Capability::NetRaw => CapabilitySet::NET_RAW,
+            Capability::NetAdmin => CapabilitySet::NET_ADMIN,
+            Capability::Bpf => CapabilitySet::BPF,
+            Capability::IpcLock => CapabilitySet::IPC_LOCK,
+            Capability::SysNice => CapabilitySet::SYS_NICE,
+            Capability::SetUid => CapabilitySet::SETUID,
+            Capability::SetGid => CapabilitySet::SETGID,
+        }
     }
 }
 
@@ -97,58 +116,54 @@ impl std::error::Error for Missing {}
 /// Gives up every right but those, and the ways to get any back: by running another program, or by
 /// what a program inherits.
 pub fn drop_to(keep: Capabilities) -> io::Result<()> {
-    no_new_privileges()?;
-    process::control(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as u64, 0)?;
-    for number in (0..64).filter(|number| keep.0 & 1 << number == 0) {
+    set_no_new_privs(true)?;
+    clear_ambient_capability_set()?;
+    // also those that are newer than this program
+    for one in (0..u64::BITS).map(|number| CapabilitySet::from_bits_retain(1 << number)) {
         // without CAP_SETPCAP it cannot be done, and need not be: what is not permitted below and
         // not gained by running programs stays away; a number that the kernel does not know ends it
-        if process::control(libc::PR_CAPBSET_DROP, number, 0).is_err() {
+        if !keep.0.contains(one) && remove_capability_from_bounding_set(one).is_err() {
             break;
         }
     }
-    let half = |bits| u32::try_from(bits & u64::from(u32::MAX)).unwrap_or(0);
-    let (low, high) = (half(keep.0), half(keep.0 >> 32));
-    process::set_capabilities(&[low, low, 0, high, high, 0])
+    let inheritable = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: keep.0, permitted: keep.0, inheritable };
+    Ok(set_capabilities(None, sets)?)
 }
 
 /// Lets programs that this process runs have those of its rights, without which a user who is no
 /// superuser would lose them there. To be called after [`drop_to`].
 pub fn pass_on(rights: Capabilities) -> io::Result<()> {
-    let [low, low_permitted, _, high, high_permitted, _] = process::capabilities()?;
-    let half = |bits| u32::try_from(bits & u64::from(u32::MAX)).unwrap_or(0);
-    let passed = [half(rights.0), half(rights.0 >> 32)];
-    process::set_capabilities(&[low, low_permitted, passed[0], high, high_permitted, passed[1]])?;
-    for number in (0..64).filter(|number| rights.0 & 1 << number != 0) {
-        process::control(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_RAISE as u64, number)?;
+    let sets = CapabilitySets { inheritable: rights.0, ..capabilities(None)? };
+    set_capabilities(None, sets)?;
+    for one in rights.0 {
+        configure_capability_in_ambient_set(one, true)?;
     }
     Ok(())
-}
-
-/// Programs that this process runs get no rights that it does not have.
-pub(crate) fn no_new_privileges() -> io::Result<()> {
-    process::control(libc::PR_SET_NO_NEW_PRIVS, 1, 0).map(drop)
 }
 
 /// Lets this process lock as much memory as it likes; without the right to raise a limit
 /// (`CAP_SYS_RESOURCE`) it fails, and [`Capability::IpcLock`] does the same.
 pub fn lock_any_memory() -> io::Result<()> {
-    process::lock_any_memory()
+    Ok(setrlimit(Resource::Memlock, Rlimit { current: None, maximum: None })?)
 }
 
 /// Puts this process into a session of its own: the terminal's Ctrl-C does not reach it.
 pub fn own_session() -> io::Result<()> {
-    process::own_session()
+    setsid()?;
+    Ok(())
 }
 
 /// Becomes another user and group, and keeps the rights that it has until [`drop_to`] gives up what
 /// is too much.
 pub fn become_user(user: u32, group: u32) -> io::Result<()> {
-    let [low, low_permitted, _, high, high_permitted, _] = process::capabilities()?;
-    process::control(libc::PR_SET_KEEPCAPS, 1, 0)?;
+    let before = capabilities(None)?;
+    set_keep_capabilities(true)?;
     process::become_user(user, group)?;
-    process::control(libc::PR_SET_KEEPCAPS, 0, 0)?;
+    set_keep_capabilities(false)?;
     // the change of user left what is permitted, and took what is in effect
-    process::set_capabilities(&[low, low_permitted, 0, high, high_permitted, 0])
+    let inheritable = CapabilitySet::empty();
+    Ok(set_capabilities(None, CapabilitySets { inheritable, ..before })?)
 }
 
 #[cfg(test)]
@@ -203,7 +218,7 @@ mod tests {
         // of one thread only, so the others of the test keep what they have
         let thread = std::thread::spawn(|| {
             let before = Capabilities::effective().unwrap();
-            let keep = Capabilities(before.0 & Capabilities::of(&[Capability::NetRaw]).0);
+            let keep = Capabilities(before.0 & CapabilitySet::NET_RAW);
             drop_to(keep).unwrap();
             assert_eq!(Capabilities::effective().unwrap(), keep);
             assert!(drop_to(Capabilities::of(&[Capability::NetAdmin])).is_err());

@@ -152,7 +152,7 @@ pub fn leave_only(calls: Calls) -> io::Result<()> {
         Calls::Control => &[PACKETS, EVERY, CONTROL, OLDER],
         Calls::Guard => &[EVERY],
     };
-    super::no_new_privileges()?;
+    rustix::thread::set_no_new_privs(true)?;
     process::filter_calls(&filter(lists))
 }
 

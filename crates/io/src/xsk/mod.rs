@@ -11,10 +11,11 @@ mod map;
 mod ring;
 mod socket;
 
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::{io, mem};
 
-use weir_packet::{Burst, Pool};
+use weir_packet::{Burst, MemoryId, Pool};
 use weir_units::limits::{XSK_QUEUES, XSK_RESERVE_FRAMES, XSK_RING_FRAMES};
 
 pub use error::XskError;
@@ -33,9 +34,11 @@ pub struct XskSpec {
     pub port: String,
     /// Its number in this network namespace.
     pub ifindex: u32,
-    /// Its receive queues ("combined" in `ethtool -l`): a frame that arrives at a queue without
-    /// a socket is not seen here.
-    pub queues: u32,
+    /// Its receive queues that this port serves, by number ("combined" in `ethtool -l`); the first
+    /// one sends. A frame that arrives at a queue without a socket is not seen here: together, the
+    /// ports of a netdev have to serve all of its queues. One thread has all of them as one port,
+    /// several have a port each.
+    pub queues: Range<u32>,
     /// Let the NIC write into our memory by itself if its driver can. The kernel falls back to
     /// copying if not.
     pub zero_copy: bool,
@@ -47,7 +50,9 @@ pub struct XskSpec {
     pub completes: bool,
 }
 
-/// A port of the box: all queues of one netdev. One thread owns it, and the pool it works with.
+/// A port of the box: queues of one netdev, all of them or those of one thread. One thread owns it,
+/// and the pool it works with. The pool has to be over the memory that the port was opened with;
+/// the port panics with any other.
 #[derive(Debug)]
 pub struct XskPort {
     /// The first sends.
@@ -60,6 +65,8 @@ pub struct XskPort {
     spares: Vec<OwnedFd>,
     held: Held,
     spec: XskSpec,
+    /// The memory that buffers are numbered in.
+    id: MemoryId,
     memory: libc::xdp_umem_reg,
     zero_copy: bool,
     gone: bool,
@@ -102,13 +109,13 @@ pub struct XskCounters {
 }
 
 impl XskSpec {
-    /// One queue, rings and reserve as usual, zero copy if there is.
+    /// The first queue, rings and reserve as usual, zero copy if there is.
     #[must_use]
     pub fn of(port: &str, ifindex: u32) -> XskSpec {
         XskSpec {
             port: port.to_owned(),
             ifindex,
-            queues: 1,
+            queues: 0..1,
             zero_copy: true,
             ring_frames: XSK_RING_FRAMES,
             reserve: XSK_RESERVE_FRAMES,
@@ -118,13 +125,14 @@ impl XskSpec {
 }
 
 impl XskPort {
-    /// Opens all queues and gives the kernel buffers to receive into. Frames come once a program
+    /// Opens its queues and gives the kernel buffers to receive into. Frames come once a program
     /// at the netdev sends them to [`XskPort::sockets`]. It may wait for up to half a second for
-    /// the kernel to let go of a socket that was at the same queue.
+    /// the kernel to let go of a socket that was at the same queue. A pool over other memory is
+    /// refused.
     pub fn open(umem: &Umem, pool: &mut Pool, spec: &XskSpec) -> Result<XskPort, XskError> {
         if !umem.is_of(pool) {
             let why = io::ErrorKind::InvalidInput.into();
-            return Err(XskError::new(&spec.port, 0, Step::Pool, why));
+            return Err(XskError::new(&spec.port, spec.queues.start, Step::Pool, why));
         }
         let mut port = XskPort::reopen(umem, spec)?;
         port.refill(pool);
@@ -134,8 +142,8 @@ impl XskPort {
     /// The same while another thread works with the pool over `umem`: the kernel gets buffers at
     /// the first [`XskPort::settle`] there.
     pub fn reopen(umem: &Umem, spec: &XskSpec) -> Result<XskPort, XskError> {
-        let sockets = bare_sockets(spec.queues as usize)
-            .map_err(|why| XskError::new(&spec.port, 0, Step::Socket, why))?;
+        let sockets = bare_sockets(spec.queues.len())
+            .map_err(|why| XskError::new(&spec.port, spec.queues.start, Step::Socket, why))?;
         XskPort::over(umem, spec, sockets)
     }
 
@@ -144,28 +152,30 @@ impl XskPort {
     /// whether it has let go of a zero copy queue when the port is closed.
     pub fn over(umem: &Umem, spec: &XskSpec, sockets: Vec<OwnedFd>) -> Result<XskPort, XskError> {
         let failed = |queue, step, why| XskError::new(&spec.port, queue, step, why);
-        let count = spec.queues as usize;
-        if count == 0 || count > XSK_QUEUES || sockets.len() < count {
+        let Range { start, end } = spec.queues;
+        let count = spec.queues.len();
+        if count == 0 || end as usize > XSK_QUEUES || sockets.len() < count {
             let why = io::ErrorKind::InvalidInput.into();
-            return Err(failed(spec.queues, Step::Queues, why));
+            return Err(failed(end.saturating_sub(1), Step::Queues, why));
         }
         let memory = umem.registration();
         let mut queues = Vec::with_capacity(count);
         let mut sockets = sockets.into_iter();
-        for (queue, fd) in (0..spec.queues).zip(sockets.by_ref()) {
+        for (queue, fd) in spec.queues.clone().zip(sockets.by_ref()) {
             let opening = Opening { beside: queues.first(), ..opening(spec, memory, queue) };
             let socket = Socket::over(fd, opening);
             queues.push(socket.map_err(|(step, why)| failed(queue, step, why))?);
         }
         let several = match &queues[..] {
             [_] => None,
-            all => Some(wait_for_all(all).map_err(|why| failed(0, Step::Wait, why))?),
+            all => Some(wait_for_all(all).map_err(|why| failed(start, Step::Wait, why))?),
         };
         Ok(XskPort {
             turn: 0,
             several,
             held: Held::none_of(umem.frames()),
             spec: spec.clone(),
+            id: umem.id(),
             memory,
             zero_copy: queues.iter().all(Socket::is_zero_copy),
             gone: false,
@@ -180,6 +190,7 @@ impl XskPort {
     /// Adds what has arrived to the burst, as far as it has room; says how many frames. The queues
     /// take turns in coming first. Never blocks.
     pub fn receive(&mut self, pool: &mut Pool, burst: &mut Burst) -> usize {
+        self.id.expect_same(pool.memory());
         let XskPort { queues, held, counted, memory, .. } = self;
         let before = burst.len();
         let first = self.turn;
@@ -223,6 +234,7 @@ impl XskPort {
     /// Hands frames to the kernel in their order. What the ring cannot take stays in the burst.
     /// They leave at the next [`XskPort::settle`].
     pub fn transmit(&mut self, pool: &mut Pool, burst: &mut Burst) {
+        self.id.expect_same(pool.memory());
         if self.down {
             // what waited until the interface is up again would be stale by then
             self.counted.not_sent += burst.len() as u64;
@@ -256,6 +268,7 @@ impl XskPort {
     /// Once per turn: wakes the kernel for what there is to send, takes back what it has sent, and
     /// gives it buffers to receive into as far as the pool has more than its reserve.
     pub fn settle(&mut self, pool: &mut Pool) {
+        self.id.expect_same(pool.memory());
         self.wake();
         if self.down {
             self.withdraw(pool);
@@ -285,7 +298,7 @@ impl XskPort {
 
     /// The sockets with their queues, for the program at the netdev.
     pub fn sockets(&self) -> impl Iterator<Item = (u32, BorrowedFd<'_>)> {
-        (0..).zip(self.queues.iter().map(AsFd::as_fd))
+        self.spec.queues.clone().zip(self.queues.iter().map(AsFd::as_fd))
     }
 
     /// Whether the netdev was removed under the port: then it is to be closed, and opened again
@@ -342,12 +355,12 @@ impl XskPort {
     /// for half a second a queue at most, until the kernel has taken them from it; if it does not,
     /// they stay out of the pool until the process ends.
     pub fn close(mut self, pool: &mut Pool) -> usize {
+        self.id.expect_same(pool.memory());
         let sure = !self.zero_copy || self.is_gone();
         let XskPort { queues, several, mut held, spec, memory, spares, .. } = self;
-        let count = queues.len();
         drop(several);
         drop(queues);
-        if !sure && !has_let_go(&spec, memory, count, spares) {
+        if !sure && !has_let_go(&spec, memory, spares) {
             return held.count();
         }
         for index in held.take_all() {
@@ -444,7 +457,7 @@ fn opening<'a>(spec: &XskSpec, memory: libc::xdp_umem_reg, queue: u32) -> Openin
         ifindex: spec.ifindex,
         queue,
         ring: u32::try_from(spec.ring_frames).unwrap_or(u32::MAX),
-        sends: queue == 0,
+        sends: queue == spec.queues.start,
         copy: !spec.zero_copy,
         beside: None,
     }
@@ -463,14 +476,9 @@ fn place(memory: &libc::xdp_umem_reg, address: u64) -> (u32, usize) {
 
 /// Whether the kernel has taken each queue from a closed socket: then a new one can be bound, for
 /// the kernel stops the NIC first. It lets go in the background, so this waits.
-fn has_let_go(
-    spec: &XskSpec,
-    memory: libc::xdp_umem_reg,
-    queues: usize,
-    spares: Vec<OwnedFd>,
-) -> bool {
+fn has_let_go(spec: &XskSpec, memory: libc::xdp_umem_reg, spares: Vec<OwnedFd>) -> bool {
     let mut spares = spares.into_iter();
-    let mut probes = (0..).take(queues).map(|queue| Opening {
+    let mut probes = spec.queues.clone().map(|queue| Opening {
         copy: true,
         ring: 2,
         ..opening(spec, memory, queue)
@@ -504,6 +512,8 @@ fn wait_for_all(sockets: &[Socket]) -> io::Result<OwnedFd> {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{self, AssertUnwindSafe};
+
     use super::*;
     use crate::umem::FrameSize;
 
@@ -525,10 +535,29 @@ mod tests {
         let (umem, mut pool) = Umem::with_pool(4_096, FrameSize::Large).unwrap();
         let spec = XskSpec::of("lo", 1);
         let port = XskPort::open(&umem, &mut pool, &spec).unwrap();
-        assert!(!has_let_go(&spec, umem.registration(), 1, Vec::new()));
+        assert!(!has_let_go(&spec, umem.registration(), Vec::new()));
         assert_eq!((port.held(), pool.free()), (XSK_RING_FRAMES, 4_096 - XSK_RING_FRAMES));
         assert_eq!(port.close(&mut pool), 0);
-        assert!(has_let_go(&spec, umem.registration(), 1, Vec::new()));
+        assert!(has_let_go(&spec, umem.registration(), Vec::new()));
         assert_eq!(pool.free(), 4_096);
+    }
+
+    #[test]
+    fn a_port_refuses_the_pool_of_another_memory() {
+        // SAFETY: the call takes a number only; the thread has no sockets yet.
+        if unsafe { libc::unshare(libc::CLONE_NEWNET) } < 0 {
+            println!("skipped, needs root: unshare: {}", io::Error::last_os_error());
+            return;
+        }
+        let of_a_size = || Umem::with_pool(4_096, FrameSize::Normal).unwrap();
+        let ((umem, mut pool), (_, mut other)) = (of_a_size(), of_a_size());
+        let spec = XskSpec::of("lo", 1);
+        let refused = XskPort::open(&umem, &mut other, &spec).unwrap_err().to_string();
+        assert!(refused.contains("give the pool that came with this memory"), "{refused}");
+        let mut port = XskPort::open(&umem, &mut pool, &spec).unwrap();
+        let mut settle =
+            |pool: &mut Pool| panic::catch_unwind(AssertUnwindSafe(|| port.settle(pool))).is_ok();
+        assert!(!settle(&mut other) && settle(&mut pool));
+        assert_eq!((other.free(), port.close(&mut pool)), (4_096, 0));
     }
 }

@@ -5,6 +5,8 @@
 #![expect(unsafe_code, reason = "namespaces and packet sockets are system calls")]
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "this is a test")]
 
+mod queues;
+
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::process::Command;
 use std::{io, mem, ptr};

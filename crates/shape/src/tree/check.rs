@@ -18,6 +18,10 @@ impl Tree {
         wrong.unless(waiting as usize == self.waiting, || {
             format!("{waiting} frames wait in leaves, and {} are counted", self.waiting)
         });
+        let held = self.nodes.iter().filter(|node| node.share.flags.has(Flags::HELD)).count();
+        wrong.unless(self.clocks.timer.len() == held, || {
+            format!("{held} nodes are held, and {} are in the timer", self.clocks.timer.len())
+        });
         let mut families: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for (number, node) in (0..).zip(&self.nodes) {
             if node.kind == Kind::None {
@@ -53,8 +57,7 @@ impl Tree {
         wrong.unless(!(is_done && flags.has(Flags::PARKED)), || format!("{number} is parked"));
         if flags.has(Flags::HELD) {
             let until = self.clocks.ceilings[number as usize].1.free_at().ns();
-            let mut entries = self.clocks.timer.all();
-            let is_known = entries.any(|entry| entry.node == number && entry.key == until);
+            let is_known = self.clocks.timer.is_until(number, until);
             wrong.unless(is_known, || format!("{number} is held for ever"));
         }
         let is_in_ring = self.queues.longest.has(number, node.ring);

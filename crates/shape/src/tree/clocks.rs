@@ -4,9 +4,10 @@
 use weir_units::Instant;
 
 use super::ceiling::{Ceiling, Clock};
-use super::heap::{Entry, Heap};
+use super::heap::Entry;
 use super::node::{Flags, Node};
 use super::owed::Due;
+use super::timer::Timer;
 
 /// The clocks of all nodes, by number.
 #[derive(Debug, Default)]
@@ -16,9 +17,7 @@ pub(crate) struct Clocks {
     /// What nodes have whose guarantee is more than their weight gives.
     pub(crate) dues: Vec<Due>,
     /// Nodes that wait for their ceiling, by when it lets them.
-    pub(crate) timer: Heap,
-    /// How many entries of the timer a limit has left behind that name no moment any more.
-    pub(crate) left: u32,
+    pub(crate) timer: Timer,
 }
 
 impl Clocks {
@@ -26,8 +25,7 @@ impl Clocks {
         Clocks {
             ceilings: Vec::with_capacity(numbers),
             dues: Vec::with_capacity(numbers),
-            timer: Heap::default(),
-            left: 0,
+            timer: Timer::with_capacity(numbers),
         }
     }
 
@@ -64,6 +62,12 @@ impl Clocks {
         true
     }
 
+    /// Another ceiling, or an edit, lets a node that is held go: it asks again whether it may send.
+    pub(crate) fn releases(&mut self, number: u32, node: &mut Node) {
+        node.share.flags.clear(Flags::HELD);
+        self.timer.remove(number);
+    }
+
     fn hold(&mut self, number: u32, node: &mut Node, until: Instant) {
         node.share.flags.set(Flags::HELD);
         self.timer.push(Entry { key: until.ns(), node: number });
@@ -80,10 +84,4 @@ impl Clocks {
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.timer.first().map(|first| Instant::from_ns(first.key))
     }
-}
-
-/// Whether a node waits for the moment that this entry names: an edit may have given it another.
-pub(crate) fn is_valid(ceilings: &[(Ceiling, Clock)], entry: Entry, node: &Node) -> bool {
-    let clock = &ceilings[entry.node as usize].1;
-    node.share.flags.has(Flags::HELD) && clock.free_at().ns() == entry.key
 }

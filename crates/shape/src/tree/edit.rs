@@ -14,7 +14,6 @@ use super::LINK;
 use super::calendar::Calendar;
 use super::ceiling::{self, Ceiling};
 use super::clocks::Clocks;
-use super::heap::Heap;
 use super::interior::Interior;
 use super::kinds::{Child, sorted};
 use super::node::{NONE, Node, Share};
@@ -50,10 +49,6 @@ pub struct Edit {
     parked: Vec<u32>,
     /// Leaves that are gone whose frames go some at a time.
     dying: Vec<u32>,
-    /// For the moments that nodes wait for, if these are looked at anew.
-    timer: Heap,
-    /// Some wait for no moment any more.
-    has_freed: bool,
     /// What was replaced, to be freed with the edit.
     old: Vec<Interior>,
 }
@@ -218,7 +213,6 @@ impl Edit {
             let most = most.unwrap_or(1) + 64;
             most.next_multiple_of((most.next_power_of_two() / 16).max(1))
         };
-        self.timer = Heap::with_capacity(2 * needed(new));
         if old.nodes.is_empty() || needed(new) > needed(old) {
             self.tables = Some(Tables {
                 nodes: Vec::with_capacity(needed(new)),
@@ -474,8 +468,8 @@ mod tests {
             let tables = edit.tables.expect("there were none");
             assert!(tables.nodes.capacity() > most as usize, "{most}");
             assert!(tables.nodes.capacity() < 2 * most as usize + 100, "{most}");
-            // each node may wait for its ceiling, and for its guarantee
-            assert_eq!(edit.timer.capacity(), 2 * tables.nodes.capacity());
+            // each node may wait for its ceiling
+            assert!(tables.clocks.timer.has_room_for(tables.nodes.capacity()));
         }
         assert!(Edit::between(&leaves(1_000), &leaves(1_001)).tables.is_none());
         assert!(Edit::between(&leaves(1_000), &leaves(2_000)).tables.is_some());

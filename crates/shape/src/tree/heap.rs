@@ -103,31 +103,32 @@ impl Heap {
         debug_assert!(entries.len() < entries.capacity(), "a heap would grow");
         entries.push(entry);
         let last = entries.len() - 1;
-        climb(entries, last);
+        climb(entries, last, |_, _| {});
     }
 
     /// Takes the first.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Entry> {
-        if self.is_closing_first() { pop(&mut self.closing) } else { pop(&mut self.entries) }
+        let is_closing = self.is_closing_first();
+        pop(if is_closing { &mut self.closing } else { &mut self.entries }, |_, _| {})
     }
 
     /// Gives the first another, later key.
     #[inline]
     pub(crate) fn put_back(&mut self, key: u64) {
         if self.is_closing_first() {
-            if let Some(first) = pop(&mut self.closing) {
+            if let Some(first) = pop(&mut self.closing, |_, _| {}) {
                 self.push(Entry { key, ..first });
             }
         } else if let Some(&first) = self.entries.first() {
-            sink(&mut self.entries, Entry { key, ..first });
+            sink(&mut self.entries, 0, Entry { key, ..first }, |_, _| {});
         }
     }
 }
 
-/// Lets an entry go up to where it belongs.
+/// Lets an entry go up to where it belongs; `is_at` is told where each lies from now on.
 #[inline]
-fn climb(entries: &mut [Entry], mut at: usize) {
+pub(crate) fn climb(entries: &mut [Entry], mut at: usize, mut is_at: impl FnMut(Entry, usize)) {
     let entry = entries[at];
     while at > 0 {
         let above = (at - 1) / 4;
@@ -135,23 +136,30 @@ fn climb(entries: &mut [Entry], mut at: usize) {
             break;
         }
         entries[at] = entries[above];
+        is_at(entries[at], at);
         at = above;
     }
     entries[at] = entry;
+    is_at(entry, at);
 }
 
+/// Takes the first.
 #[inline]
-fn pop(entries: &mut Vec<Entry>) -> Option<Entry> {
+pub(crate) fn pop(entries: &mut Vec<Entry>, is_at: impl FnMut(Entry, usize)) -> Option<Entry> {
     let last = entries.pop()?;
     let Some(&first) = entries.first() else { return Some(last) };
-    sink(entries, last);
+    sink(entries, 0, last, is_at);
     Some(first)
 }
 
-/// Puts `entry` in the place of the first and lets it go down to where it belongs.
+/// Puts `entry` where another is and lets it go down to where it belongs.
 #[inline]
-fn sink(entries: &mut [Entry], entry: Entry) {
-    let mut at = 0;
+pub(crate) fn sink(
+    entries: &mut [Entry],
+    mut at: usize,
+    entry: Entry,
+    mut is_at: impl FnMut(Entry, usize),
+) {
     loop {
         let from = at * 4 + 1;
         let least = match entries.get(from..from + 4) {
@@ -170,10 +178,12 @@ fn sink(entries: &mut [Entry], entry: Entry) {
             break;
         }
         entries[at] = found;
+        is_at(found, at);
         at = least;
     }
     if let Some(place) = entries.get_mut(at) {
         *place = entry;
+        is_at(entry, at);
     }
 }
 

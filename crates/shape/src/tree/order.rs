@@ -71,8 +71,8 @@ impl Order {
     }
 
     /// Whether frames of a connection wait.
-    pub(crate) fn waits(&self, label: &Label) -> bool {
-        self.flows.get(label.flow.index as usize).is_some_and(|place| place.waiting & COUNT > 0)
+    pub(crate) fn waits(&self, flow: Flow) -> bool {
+        self.flows.get(flow.index as usize).is_some_and(|place| place.waiting & COUNT > 0)
     }
 
     /// A connection of which frames wait elsewhere goes to the leaf of this label from now on:

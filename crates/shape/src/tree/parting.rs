@@ -3,7 +3,7 @@
 //! frames are dropped when they are next in their leaf, at no cost to anyone. The frames of a leaf
 //! that is gone are left behind as well if they are too many to be moved while packets wait.
 
-use weir_packet::Label;
+use weir_packet::{Flow, Label};
 use weir_units::Instant;
 
 use super::Tree;
@@ -14,6 +14,12 @@ impl Tree {
     /// The rules have changed: a connection of which frames wait may be another leaf's.
     pub fn has_new_rules(&mut self) {
         self.order.has_new_rules();
+    }
+
+    /// Whether frames of a connection wait, or of one that had its place in the flow table before.
+    #[must_use]
+    pub fn has_frames_of(&self, flow: Flow) -> bool {
+        self.order.waits(flow)
     }
 
     /// A frame of a connection that has left for another leaf, to be given back. [`Tree::next_at`]

@@ -3,9 +3,8 @@
 use weir_packet::Label;
 use weir_units::Instant;
 
-use super::{Edit, Own, Parent, Tables};
+use super::{Edit, Limit, Own, Parent, Tables};
 use crate::tree::ceiling::Clock;
-use crate::tree::clocks::is_valid;
 use crate::tree::interior::WOKEN;
 use crate::tree::node::{Flags, Kind};
 use crate::tree::queues::Kept;
@@ -50,22 +49,24 @@ impl Tree {
             let node = &mut self.nodes[number as usize];
             let due = &mut self.clocks.dues[number as usize];
             self.interiors[node.parent as usize].gives_up(now, node, due);
-            edit.has_freed |= node.share.flags.has(Flags::HELD);
+            self.clocks.releases(number, node);
+            let stays = edit.changed.binary_search_by_key(&number, |(told, _)| told.number);
+            if stays.is_err()
+                && let Some(limit) = self.limits.get_mut(number as usize)
+            {
+                *limit = Limit::default();
+            }
             node.kind = Kind::None;
             (node.share.flags, node.share.s) = (node.share.flags.only_noted(), 0);
             edit.old.push(std::mem::take(&mut self.interiors[number as usize]));
         }
         for (told, own) in &mut edit.changed {
-            edit.has_freed |= self.write(now, told, own.take());
+            self.write(now, told, own.take());
             if self.nodes[told.number as usize].share.flags.has(Flags::PARKED) {
                 edit.parked.push(told.number);
             }
         }
         self.move_frames(now, edit, &successor, moved);
-        if edit.has_freed || self.clocks.timer.capacity() < edit.timer.capacity() {
-            self.clocks.timer.begins_anew(&mut edit.timer);
-            self.clocks.left = 0;
-        }
         for parent in &mut edit.parents {
             if parent.steps.is_some() {
                 self.change_some(now, parent, 0);
@@ -97,12 +98,7 @@ impl Tree {
                 return false;
             }
         }
-        let (nodes, ceilings) = (&self.nodes, &self.clocks.ceilings);
-        let is_reviewed = self.clocks.timer.reviews(&mut budget, &mut edit.timer, |entry| {
-            let node = nodes.get(entry.node as usize)?;
-            is_valid(ceilings, entry, node).then_some(entry)
-        });
-        if !is_reviewed || !self.disband(&mut edit.dying, &mut budget) {
+        if !self.disband(&mut edit.dying, &mut budget) {
             return false;
         }
         while let Some(number) = edit.parked.pop() {
@@ -278,12 +274,12 @@ impl Tree {
         take_over(&mut tables.interiors, &mut self.interiors);
         take_over(&mut tables.clocks.ceilings, &mut self.clocks.ceilings);
         take_over(&mut tables.clocks.dues, &mut self.clocks.dues);
+        self.clocks.timer.moves_into(&mut tables.clocks.timer);
         take_over(&mut tables.limits, &mut self.limits);
         self.queues.move_into(&mut tables.queues);
     }
 
-    /// Returns whether it waited for a moment that will not come.
-    fn write(&mut self, now: Instant, told: &NodeSpec, own: Option<Own>) -> bool {
+    fn write(&mut self, now: Instant, told: &NodeSpec, own: Option<Own>) {
         let number = told.number;
         let node = &mut self.nodes[number as usize];
         let is_new = node.kind == Kind::None;
@@ -296,10 +292,10 @@ impl Tree {
             node.share.flags.set(Flags::PARKED);
         }
         let own = match self.limits.get_mut(number as usize) {
-            Some(limit) => limit.tells(own, is_new),
+            Some(limit) => limit.tells(own),
             None => own,
         };
-        let waits_no_longer = self.sets_ceiling(now, number, own, is_new);
+        self.sets_ceiling(now, number, own, is_new);
         let node = &mut self.nodes[number as usize];
         node.parent = told.parent;
         node.most_frames = told.frames;
@@ -323,18 +319,16 @@ impl Tree {
                 self.waiting -= dropped;
             }
         }
-        waits_no_longer
     }
 
-    /// A node gets another ceiling, or none. Returns whether it waited for a moment that will not
-    /// come.
+    /// A node gets another ceiling, or none.
     pub(super) fn sets_ceiling(
         &mut self,
         now: Instant,
         number: u32,
         own: Option<Own>,
         is_new: bool,
-    ) -> bool {
+    ) {
         let node = &mut self.nodes[number as usize];
         let (old, clock) = &mut self.clocks.ceilings[number as usize];
         let (had_ceiling, free_at) = (node.has_ceiling(), clock.free_at());
@@ -350,13 +344,11 @@ impl Tree {
             *old = new;
             node.share.flags.set(Flags::CEILING);
         }
-        let waits_no_longer = node.share.flags.has(Flags::HELD)
-            && (!node.has_ceiling() || clock.free_at() != free_at);
-        if waits_no_longer {
+        let is_held = node.share.flags.has(Flags::HELD);
+        if is_held && (!node.has_ceiling() || clock.free_at() != free_at) {
             // whoever waited for another ceiling asks this one
-            node.share.flags.clear(Flags::HELD);
+            self.clocks.releases(number, node);
         }
-        waits_no_longer
     }
 
     /// A parent gets a new order of its children, which goes on where the old one was.

@@ -6,7 +6,7 @@ use weir_units::{Instant, Rate};
 
 use super::Own;
 use crate::tree::ceiling::usual_burst;
-use crate::tree::node::{Flags, Kind};
+use crate::tree::node::Kind;
 use crate::tree::{LINK, Tree};
 
 /// What holds for a node beside its policy.
@@ -27,11 +27,8 @@ impl Default for Limit {
 
 impl Limit {
     /// The policy says another ceiling, or none; returns the one that holds.
-    pub(super) fn tells(&mut self, told: Option<Own>, is_new: bool) -> Option<Own> {
+    pub(super) fn tells(&mut self, told: Option<Own>) -> Option<Own> {
         self.told = told;
-        if is_new {
-            self.rate = Rate::MAX;
-        }
         self.own()
     }
 
@@ -49,16 +46,14 @@ impl Limit {
 impl Tree {
     /// From now on a node may have no more than `rate`, nor more than its policy says, until it
     /// gets another limit; [`Rate::MAX`] lifts it. A limit stays when the policy changes, as long
-    /// as its node does. Below the node and beside it all share what there is as they would under
-    /// such a ceiling. Whether there is such a node, below the link, and the tree
+    /// as there is a node of that number. Below the node and beside it all share what there is as
+    /// they would under such a ceiling. Whether there is such a node, below the link, and the tree
     /// [takes limits](super::super::Spec::takes_limits).
     ///
-    /// Cost: O(log n) of the nodes that wait for their ceilings. Where more limits have changed
-    /// while their nodes wait than there are nodes, a change shows once its node may send again.
+    /// Cost: O(log n) of the nodes that wait for their ceilings.
     pub fn limit(&mut self, now: Instant, number: u32, rate: Rate) -> bool {
         let Some(limit) = self.limits.get_mut(number as usize) else { return false };
         let node = &self.nodes[number as usize];
-        let is_held = node.share.flags.has(Flags::HELD);
         if number == LINK || node.kind == Kind::None {
             return false;
         }
@@ -68,17 +63,7 @@ impl Tree {
         limit.rate = rate;
         let own = limit.own();
         self.line_waits(now);
-        // the moment that a node waits for stays in the timer, which has twice as much room as
-        // there are nodes
-        let is_full = self.clocks.left as usize >= self.clocks.timer.capacity() / 2;
-        if is_held && is_full {
-            let own = own.unwrap_or(Own::new(Rate::MAX, None, true));
-            self.clocks.ceilings[number as usize].0 = own.ceiling();
-            return true;
-        }
-        if self.sets_ceiling(now, number, own, false) {
-            self.clocks.left += 1;
-        }
+        self.sets_ceiling(now, number, own, false);
         self.wake_anew(now, number);
         true
     }

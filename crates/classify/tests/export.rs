@@ -1,0 +1,62 @@
+//! Connections that come from another flow table: whose they are, and where they are counted.
+
+use weir_classify::{Arrival, Class, Classifier, Index, Limits, Rule, Seed, Spec, Target, When};
+use weir_packet::{Build, Headers, Side};
+use weir_units::{Instant, Span};
+
+fn classifier(seed: u128) -> Classifier {
+    let class = Class { parent: None, target: Target::Leaf(3) };
+    let rules = vec![Rule { class: 0, when: When::default() }];
+    let index = Index::compile(&Spec { rules, classes: vec![class], ..Spec::default() });
+    Classifier::new(Limits { flows: 64, fragmented: 8 }, Seed::new(seed), index)
+}
+
+/// A frame of one connection by a host of the LAN; returns its flow.
+fn send(classifier: &mut Classifier, now: Instant, mac: u8) -> u32 {
+    let lan = "10.0.0.1:1000".parse().expect("an address");
+    let build = Build::udp(lan, "192.0.2.1:53".parse().expect("an address"));
+    let bytes = build.macs([2, 0, 0, 0, 0, mac], [2, 0, 0, 0, 1, 1]).to_vec();
+    classifier.one(now, Side::Lan, &Headers::parse(&bytes), &bytes).flow.index
+}
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Span::from_ms(100_000 + ms)
+}
+
+#[test]
+fn a_connection_that_is_renewed_is_the_host_s_that_sent_last() {
+    let (mut one, mut other) = (classifier(1), classifier(1));
+    let here = send(&mut other, at(0), 2);
+    let place = send(&mut one, at(10), 1);
+    let (_, state) = one.flow_state(place, at(20)).expect("it came");
+    assert!(matches!(other.bring_flow(at(20), one.seed_mark(), &state), Arrival::Renewed(_)));
+    assert_eq!(send(&mut other, at(30), 1), here, "it is that host's now");
+    assert_ne!(send(&mut other, at(40), 2), here, "and no other's");
+    assert_eq!(other.flows(), 2);
+}
+
+#[test]
+fn whose_it_is_nobody_knows_with_another_seed_until_somebody_sends() {
+    for silence in [0, 3_000, 5_000, 8_000, 9_500] {
+        let (mut one, mut other) = (classifier(1), classifier(2));
+        let place = send(&mut one, at(0), 1);
+        let (_, state) = one.flow_state(place, at(0)).expect("it came");
+        let Arrival::Placed(flow) = other.bring_flow(at(0), one.seed_mark(), &state) else {
+            panic!("there is room");
+        };
+        // by none of the turns in between it seems to be another's
+        assert_eq!(send(&mut other, at(silence), 7), flow.index, "after {silence} ms");
+        assert_ne!(send(&mut other, at(silence + 1), 1), flow.index);
+    }
+}
+
+#[test]
+fn a_place_that_is_given_up_is_free_again() {
+    let mut one = classifier(1);
+    let place = send(&mut one, at(0), 1);
+    let (flow, state) = one.flow_state(place, at(0)).expect("it came");
+    assert_eq!(one.find_flow(&state), Some(flow));
+    assert!(one.forget_flow(flow) && !one.forget_flow(flow));
+    assert_eq!((one.flows(), one.find_flow(&state)), (0, None));
+    assert!(one.flow_state(place, at(0)).is_none());
+}
