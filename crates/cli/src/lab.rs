@@ -216,7 +216,7 @@ fn run_one(args: &Run, named: &Named) -> Result<(Outcome, bool), String> {
     let count = runs.iter().map(Vec::len).min().unwrap_or(0);
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     let about = (scenario, &named.expected);
-    let outcome = outcome::outcome((&named.name, driver), about, &profiles, &runs, count)?;
+    let outcome = outcome::outcome((&named.name, driver), about, &profiles, &runs, count);
     Ok((Outcome { is_full: args.full && scenario.has_full, ..outcome }, is_void))
 }
 
@@ -292,7 +292,7 @@ pub(crate) fn rehearse(name: &str, folder: &Path, out: &mut Out) -> Result<(), S
         let seeds = scenario.seeds;
         let runs = runs::all(scenario, &profiles, 1..=seeds, threads, &progress::of_runs(name))?;
         let by = (&**name, weir_lab::Driver::Virtual);
-        let outcome = outcome::outcome(by, (scenario, expected), &profiles, &runs, seeds)?;
+        let outcome = outcome::outcome(by, (scenario, expected), &profiles, &runs, seeds);
         show::outcome(out, &outcome, expected);
         report::into(folder, (name, &[]), &[outcome], std::slice::from_ref(named))?;
     }

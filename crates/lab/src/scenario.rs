@@ -11,6 +11,7 @@ mod path;
 mod profiles;
 mod shared;
 mod size;
+mod source;
 mod sweep;
 
 use toml::de::{DeTable, DeValue};
@@ -23,13 +24,15 @@ use crate::histories::{self, Histories};
 use crate::sharing;
 
 pub use crate::sharing::{Enforce, Field, Passage, Scale, Sender, Sharing};
-pub use claims::{Bound, Claim};
+pub use claims::Claim;
 pub use flows::Flow;
 pub use links::{Wire, Words};
-pub use metrics::{Kind, Metric, PLAY_OUT, Side, Window};
+pub(crate) use metrics::How;
+pub use metrics::{Metric, Window};
 pub use nodes::{Node, NodeKind};
 pub use profiles::Profile;
 pub use size::Size;
+pub(crate) use source::ROWS as SOURCES;
 
 /// Everything that a run needs.
 #[derive(Debug)]
@@ -199,12 +202,12 @@ fn claimed(cases: &mut [Case<'_>], metrics: &[Metric]) -> Vec<Claim> {
             let Some(claim) = claims::read(*entry, metrics, profiles, &mut case.problems) else {
                 continue;
             };
-            match all.iter().find(|(_, other)| other.id == claim.id) {
+            match all.iter().find(|(_, other)| other.claim.id == claim.claim.id) {
                 None => all.push((number, claim)),
                 // a case before it said the same
                 Some((other, _)) if *other < number => {}
                 Some(_) => {
-                    let what = format!("two claims are called \"{}\"", claim.id);
+                    let what = format!("two claims are called \"{}\"", claim.claim.id);
                     case.problems.error(entry.place, what, "give each an id of its own");
                 }
             }
@@ -361,11 +364,13 @@ fn figure(entry: Entry<'_>, name: &str, problems: &mut Problems) -> Option<f64> 
         _ => None,
     };
     let figure = text.and_then(|t| t.replace('_', "").parse::<f64>().ok());
-    if figure.is_none() {
-        let what = format!("\"{name}\" is {}, not a number", entry.kind());
-        problems.error(entry.place, what, "write a number as in 0.97");
-    }
-    figure
+    let what = match figure {
+        Some(number) if number.is_finite() => return figure,
+        Some(endless) => format!("\"{name}\" cannot be {endless}"),
+        None => format!("\"{name}\" is {}, not a number", entry.kind()),
+    };
+    problems.error(entry.place, what, "write a number as in 0.97");
+    None
 }
 
 /// The place of a name among others; says so if there is none.
