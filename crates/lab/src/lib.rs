@@ -26,6 +26,6 @@ pub use compare::{Comparison, Difference};
 pub use grid::Grid;
 pub use named::Named;
 pub use number::grouped;
-pub use report::{Block, Drawing, Kind, Logarithm, Report, Section};
+pub use report::{Block, Drawing, Logarithm, PlotKind, Report, Section};
 pub use result::{Driver, Figure, Figures, Outcome, Profile, Series, read, write, write_group};
 pub use summary::{summary, tally};

@@ -5,7 +5,7 @@ use crate::figures::{bins, figures};
 use crate::result::{Driver, Outcome, Series};
 use crate::run::Run;
 use crate::scenario::Scenario;
-use crate::{Claim, Drawing, Expected, Kind};
+use crate::{Claim, Drawing, Expected, PlotKind};
 
 /// What `runs` (by profile and seed) of the named profiles have shown, beside what is expected.
 #[must_use]
@@ -92,11 +92,11 @@ pub fn drawn(outcome: &Outcome, expected: &Expected) -> Expected {
     };
     let bars = families.iter().map(|family| {
         let title = format!("{}, by case and profile", family.replace('_', " "));
-        drawing(Kind::Bars, title, format!("{family}.*"), family)
+        drawing(PlotKind::Bars, title, format!("{family}.*"), family)
     });
     let lines = outcome.each_profile().map(|(profile, _)| {
         let title = format!("Who has how much over time: {profile}, the first seed");
-        drawing(Kind::Lines, title, format!("{profile}.*"), "")
+        drawing(PlotKind::Lines, title, format!("{profile}.*"), "")
     });
     Expected { plots: bars.chain(lines).collect(), ..expected.clone() }
 }

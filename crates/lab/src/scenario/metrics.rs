@@ -328,9 +328,10 @@ mod tests {
             let text = format!("[metric.m]\nkind = \"{}\"\n{said}", row.word);
             let source = Source::new("scenario.toml", text);
             let reading = super::super::read(source, &mut |_| Err(String::new())).expect("text");
-            let refused = reading.problems.iter().filter_map(|problem| {
-                problem.what.strip_prefix("metric \"m\" does not know the word ")
-            });
+            let refused = reading
+                .problems
+                .iter()
+                .filter_map(|problem| problem.what.strip_prefix("metric \"m\" has no word "));
             let refused: BTreeSet<&str> = refused.map(|word| word.trim_matches('"')).collect();
             let taken: BTreeSet<&str> = all.difference(&refused).copied().collect();
             assert_eq!(taken, row.of.words().iter().copied().collect(), "{}", row.word);
