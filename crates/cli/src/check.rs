@@ -63,7 +63,7 @@ fn summary(reading: &Reading, plan: &Plan) -> String {
         parts.push(format!("up to {made} leaves created at run time"));
     }
     format!(
-        "{}: fine; link {} ({} | {}) shaped to {}{} down and {}{} up; {}",
+        "{}: no errors; link {} ({} | {}) shaped to {}{} down and {}{} up; {}",
         reading.sources[0].name(),
         plan.name,
         plan.lan,

@@ -92,7 +92,7 @@ impl<'t> Entry<'t> {
     /// What kind of value it is, for messages.
     pub fn kind(&self) -> &'static str {
         match self.value {
-            DeValue::String(_) => "a text",
+            DeValue::String(_) => "a string",
             DeValue::Integer(_) => "a number",
             DeValue::Float(_) => "a number with a decimal point",
             DeValue::Boolean(_) => "true or false",
@@ -113,7 +113,7 @@ impl<'t> Entry<'t> {
                 number.as_str()
             );
         }
-        problems.error(self.place, format!("\"{name}\" is {}, not a text", self.kind()), help);
+        problems.error(self.place, format!("\"{name}\" is {}, not a string", self.kind()), help);
     }
 
     /// The text that this value is.

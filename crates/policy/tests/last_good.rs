@@ -171,7 +171,7 @@ fn hosts_in_no_row_have_a_ceiling() {
     for (word, part) in [
         ("rest = \"0mbit\"\n", "no frame could ever leave"),
         ("rest = \"all\"\n", "\"none\""),
-        ("rest = 5\n", "not a text"),
+        ("rest = 5\n", "not a string"),
     ] {
         let said = shared::problems(&link(word), table);
         assert!(said.iter().any(|s| s.contains(part)), "{word}: {said:#?}");

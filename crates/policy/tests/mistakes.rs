@@ -41,7 +41,7 @@ match = ["udp port 5060"]
 "#;
     let said = problems(text, "");
     let want = [
-        r#"weir.toml:5:6 error: "up" is a number, not a text (rates need their unit: "20bit", "20kbit" or "20mbit"?)"#,
+        r#"weir.toml:5:6 error: "up" is a number, not a string (rates need their unit: "20bit", "20kbit" or "20mbit"?)"#,
         r#"weir.toml:6:1 error: link "office" has no word "conuts" (did you mean "counts"?)"#,
         r#"weir.toml:9:12 error: "10.0.1.5/24" is not an address or block such as "10.0.0.5", "10.0.0.0/8" or "2001:db8::/32": bits are set behind the length; did you mean 10.0.1.0/24?"#,
         r#"weir.toml:12:16 error: "eff" is not a code point (0 to 63 or its name) (did you mean "ef"?)"#,

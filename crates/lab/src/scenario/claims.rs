@@ -47,7 +47,7 @@ pub(super) fn read(
 ) -> Option<Claim> {
     let mut table = entry.table("a claim", problems)?;
     let mut text = |word: &str, table: &mut Table<'_>| {
-        table.take(word).and_then(|e| e.text(word, "a text", problems)).map(str::to_owned)
+        table.take(word).and_then(|e| e.text(word, "a string", problems)).map(str::to_owned)
     };
     let id = text("id", &mut table);
     let (said, paper) = (text("text", &mut table), text("paper", &mut table));
