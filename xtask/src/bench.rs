@@ -1,5 +1,5 @@
 //! `cargo x bench`: speed as this machine has it now. Figures in nanoseconds depend on the machine
-//! and are for the eye; `--peers` compares them with a rival's in the same run; the gate is
+//! and are informational; `--peers` compares them with a rival's in the same run; the gate is
 //! `--count`, which counts instructions.
 
 use crate::{Done, count, near, peers, shell};

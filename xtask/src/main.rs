@@ -44,7 +44,7 @@ const COMMANDS: [Command; 10] = [
     },
     Command {
         name: "tidy",
-        arguments: "[--fix-limits]",
+        arguments: "[--fix-limits | --fix-lab]",
         does: "the rules of the house that the compiler does not know",
         run: tidy::run,
     },

@@ -224,7 +224,7 @@ fn fuzzing(runner: fuzz::Runner, seconds: u64) -> Outcome {
     Outcome::shown(fuzz::all(runner, seconds))
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long a step took is for the eye only")]
+#[expect(clippy::disallowed_methods, reason = "how long a step took is informational")]
 fn clock() -> Instant {
     Instant::now()
 }

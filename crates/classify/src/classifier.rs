@@ -442,7 +442,7 @@ impl Classifier {
         let variant = self.index.variant(facts);
         let entry = self.flows.entry(place);
         entry.touch(facts, now);
-        let kept = entry.answers[facts.side as usize];
+        let kept = entry.answers[facts.side];
         let flow = Flow { index: place, generation: entry.generation };
         let holds = kept.epoch == self.epoch && kept.variant == variant;
         if holds && kept.each == NO_EACH {
@@ -459,7 +459,7 @@ impl Classifier {
         };
         let (leaf, each) = self.leaf(goal, facts, now);
         let kept = Kept { variant, leaf, each, epoch: self.epoch };
-        self.flows.entry(place).answers[facts.side as usize] = kept;
+        self.flows.entry(place).answers[facts.side] = kept;
         (leaf, flow)
     }
 

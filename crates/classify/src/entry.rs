@@ -3,7 +3,7 @@
 
 mod export;
 
-use weir_packet::{Side, tcp};
+use weir_packet::{BySide, Side, tcp};
 use weir_units::limits::{
     FLOW_FRAMES_ALIVE, FLOW_IDLE_CLOSED_SECS, FLOW_IDLE_SECS, FLOW_IDLE_TCP_SECS,
     FLOW_IDLE_UNANSWERED_SECS,
@@ -28,7 +28,7 @@ pub(crate) struct Entry {
     state: u8,
     /// Where its host's connections are counted: that of the LAN host that sends on it.
     pub(crate) cell: u16,
-    pub(crate) answers: [Kept; 2],
+    pub(crate) answers: BySide<Kept>,
 }
 
 /// The answer for one direction, and what it depended on.

@@ -82,7 +82,7 @@ impl Flows {
     #[inline]
     pub(crate) fn peek_entry(&self, place: u32, side: Side) -> u64 {
         let entry = &self.entries[place as usize];
-        u64::from(entry.generation ^ entry.answers[side as usize].epoch)
+        u64::from(entry.generation ^ entry.answers[side].epoch)
     }
 
     /// Looks at the connections of which one will give its place to a new one, if none is free.

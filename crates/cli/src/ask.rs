@@ -1,4 +1,4 @@
-//! The commands that ask a running link: `weir status`, `weir tree`, `weir apply` and the like.
+//! The commands that control a running link: `weir status`, `weir tree`, `weir apply` and others.
 //! They speak the protocol of docs/control.md, as any other program may.
 
 mod change;
@@ -20,7 +20,7 @@ use crate::out::{Out, problem, say};
 use line::Line;
 use weir_daemon::files;
 
-/// Which link is asked.
+/// Which link a command controls.
 #[derive(clap::Args)]
 pub(crate) struct Whom {
     /// The link [default: the only one that runs here]
@@ -33,21 +33,22 @@ pub(crate) struct Whom {
 
 #[derive(clap::Subcommand)]
 pub(crate) enum Ask {
-    /// Give a running link another policy, between two packets
+    /// Apply another policy to a running link, atomically
     Apply(ApplyArgs),
     /// Confirm a change that was applied with --confirm
     Confirm(Whom),
-    /// Go back to an earlier policy; without a number to the one before
+    /// Restore an earlier policy; without a number, the previous one
     Rollback(RollbackArgs),
-    /// List the policies that a link had
+    /// List the policies that a link has had
     History(Show),
-    /// Tell how a running link is: its policy, its ports, what is wrong (then the exit status is 1)
+    /// Show the state of a running link: policy, ports, trouble (exit status 1 if there is any)
     Status(Show),
-    /// Tell what each class of a running link gets now
+    /// Show the rate, delay and drops of each class of a running link
+    #[command(after_help = tree::LEGEND)]
     Tree(TreeArgs),
-    /// Stop shaping and only count, until `weir shape`
+    /// Stop shaping and only count traffic, until `weir shape`
     Observe(Whom),
-    /// Shape again after `weir observe`
+    /// Start shaping again after `weir observe`
     Shape(Whom),
     /// Stop a running link
     Stop(Whom),
@@ -57,16 +58,16 @@ pub(crate) enum Ask {
 pub(crate) struct ApplyArgs {
     /// The policy
     file: PathBuf,
-    /// Go back by itself after this time (as in 60s) unless `weir confirm` comes
+    /// Restore the old policy after this time, such as 60s, unless `weir confirm` is run
     #[arg(long, value_name = "TIME")]
     confirm: Option<Span>,
-    /// Why, for the history
+    /// The reason, for the history
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     comment: String,
-    /// Only tell what would change
+    /// Only show what would change
     #[arg(long)]
     dry_run: bool,
-    /// Apply the policy although rows of its table of subscribers are skipped
+    /// Apply the policy even if rows of its table of subscribers are skipped
     #[arg(long)]
     allow_skipped: bool,
     #[command(flatten)]
@@ -77,7 +78,7 @@ pub(crate) struct ApplyArgs {
 pub(crate) struct RollbackArgs {
     /// A number that `weir history` lists
     revision: Option<u64>,
-    /// Why, for the history
+    /// The reason, for the history
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     comment: String,
     #[command(flatten)]
@@ -86,7 +87,7 @@ pub(crate) struct RollbackArgs {
 
 #[derive(clap::Args)]
 pub(crate) struct Show {
-    /// As JSON, for programs
+    /// Print JSON, for programs
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -95,20 +96,20 @@ pub(crate) struct Show {
 
 #[derive(clap::Args)]
 pub(crate) struct TreeArgs {
-    /// Show it anew each second
+    /// Refresh every second
     #[arg(long)]
     watch: bool,
-    /// As JSON, for programs
+    /// Print JSON, for programs
     #[arg(long)]
     json: bool,
-    /// Also classes that never got a frame
+    /// Include classes that never got a frame
     #[arg(long)]
     all: bool,
     #[command(flatten)]
     whom: Whom,
 }
 
-/// Does one of them.
+/// Runs one of them.
 pub(crate) fn run(ask: &Ask) -> ExitCode {
     let done = match ask {
         Ask::Apply(args) => apply(args),
@@ -127,7 +128,7 @@ pub(crate) fn run(ask: &Ask) -> ExitCode {
     done.unwrap_or_else(|code| code)
 }
 
-/// Asks once and prints the answer in words.
+/// Sends one request and prints the response in words.
 fn simple<T: DeserializeOwned>(
     whom: &Whom,
     request: &Request,
@@ -137,7 +138,7 @@ fn simple<T: DeserializeOwned>(
     Ok(print(&words(&answer)))
 }
 
-/// The same, or as it came.
+/// The same, or prints the response as JSON.
 fn shown<T: DeserializeOwned>(
     show: &Show,
     request: &Request,
@@ -156,7 +157,7 @@ fn status(show: &Show) -> Result<ExitCode, ExitCode> {
     let answer: Value = Line::open(&show.whom)?.ask(&Request::Status)?;
     let whole = format!("{answer:#}");
     let status: Status = serde_json::from_value(answer)
-        .map_err(|why| problem(&format!("the answer cannot be read: {why}")))?;
+        .map_err(|why| problem(&format!("the response cannot be read: {why}")))?;
     let code = print(&if show.json { vec![whole] } else { status::lines(&status) });
     let is_sound = status.trouble.is_empty() || code != ExitCode::SUCCESS;
     Ok(if is_sound { code } else { ExitCode::from(1) })
@@ -186,7 +187,7 @@ fn stop(whom: &Whom) -> Result<ExitCode, ExitCode> {
         #[expect(clippy::disallowed_methods, reason = "nobody tells when another program ends")]
         std::thread::sleep(Duration::from_millis(50));
     }
-    Err(problem("it said that it stops, and has not within 10 s"))
+    Err(problem("the link has accepted the stop, but still runs after 10 s"))
 }
 
 /// `weir apply FILE`: checked here first, so that what is wrong is shown even where nothing runs.
@@ -226,7 +227,9 @@ fn brought(args: &ApplyArgs) -> Result<(Request, Reading), ExitCode> {
         None => None,
         Some((_, Ok(table))) => Some(table.to_owned()),
         Some((name, Err(at))) => {
-            return Err(problem(&format!("{name}: byte {at} is not UTF-8, as it must be here")));
+            return Err(problem(&format!(
+                "{name}: byte {at} is not UTF-8: convert the file to UTF-8"
+            )));
         }
     };
     let Some((name, Ok(policy))) = text(0) else { return Err(ExitCode::from(1)) };

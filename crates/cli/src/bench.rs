@@ -32,25 +32,25 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum What {
-    /// A whole turn of the engine: segments of open connections, in and out
+    /// A whole iteration of the engine: segments of open connections, in and out
     Turn(turn::Args),
-    /// Who a frame belongs to: frames of known flows, of new flows, and reading headers
+    /// Classification: frames of known flows, of new flows, and parsing headers
     Classify(classify::Args),
     /// TCP rate control alone: data and acknowledgements of open connections
     Condition(condition::Args),
-    /// Who sends next: the tree of classes alone
+    /// The scheduler: the tree of classes alone
     Sched(sched::Args),
-    /// Whether frames are within what was agreed: the policer alone
+    /// The policer alone
     Police(police::Args),
-    /// Who may have how much: the allocators without queues
+    /// The allocators without queues
     Share(share::Args),
-    /// Holding a link to its shares: the whole engine, beside the same classes with queues
+    /// Enforcing shares: the whole engine, beside the same classes with queues
     Enforce(enforce::Args),
-    /// Another policy while frames wait: how long the packet thread stands still for it
+    /// Applying a policy while frames are queued: how long it occupies the packet thread
     Edit(edit::Args),
     /// Reading and checking a policy with its table of subscribers
     Policy(policy::Args),
-    /// The laboratory: how much faster than life, and frames a second
+    /// The laboratory: speed relative to real time, and frames per second
     Lab(lab::Args),
 }
 
@@ -119,7 +119,7 @@ impl Figures {
     /// Prints the table and writes the medians as JSON.
     pub(crate) fn show(&self, title: &str, to: &Json) -> ExitCode {
         let mut out = Out::new();
-        let mut table = Grid::new(1, &["metric", "median", "least"]);
+        let mut table = Grid::new(1, &["metric", "median", "minimum"]);
         let mut metrics = Map::new();
         for (at, name) in self.names.iter().enumerate() {
             let Some((median, least)) = self.of(at) else { continue };
@@ -152,7 +152,7 @@ pub(crate) struct Rounds {
     /// Frames per round
     #[arg(long, default_value_t = 1_000_000, value_parser = within(1..=100_000_000))]
     pub(crate) packets: u32,
-    /// Rounds of which the median is taken
+    /// Number of rounds; the result is their median
     #[arg(long = "rounds", value_name = "ROUNDS", default_value_t = 9)]
     #[arg(value_parser = within(1..=1_000))]
     pub(crate) count: u32,

@@ -1,9 +1,9 @@
-//! `weir check FILE`: is the policy right, and what does it come to?
+//! `weir check FILE`: whether the policy is correct, and what it amounts to.
 
 use std::path::Path;
 use std::process::ExitCode;
 
-use weir_policy::plan::{Kind, Target};
+use weir_policy::plan::{NodeKind, Target};
 use weir_policy::{Enforce, Plan, Reading};
 
 use crate::out::{Out, problem};
@@ -29,11 +29,11 @@ pub(crate) fn run(file: &Path, quiet: bool, verbose: bool) -> ExitCode {
             if verbose && plan.nodes[0].enforce == Enforce::Auto {
                 let rate = plan.nodes[0].shares.down.rate.max(plan.nodes[0].shares.up.rate);
                 let why = weir_engine::why_queues(rate, u64::from(weir_daemon::QUEUE));
-                out.line(&format!("link {}: enforce = \"auto\" takes queues: {why}", plan.name));
+                out.line(&format!("link {}: enforce = \"auto\" selects queues: {why}", plan.name));
             }
         }
         out.line(
-            "a frame goes to the first class that matches it; children are asked before parents",
+            "a frame goes to the first class that matches it; children come before their parents",
         );
         return out.end();
     }
@@ -51,7 +51,7 @@ fn summary(reading: &Reading, plan: &Plan) -> String {
     let made: u32 = plan
         .nodes
         .iter()
-        .map(|n| if let Kind::Each(each) = &n.kind { each.count } else { 0 })
+        .map(|n| if let NodeKind::Each(each) = &n.kind { each.count } else { 0 })
         .sum();
     let rules =
         plan.asked.iter().filter(|a| a.target != Target::Subscriber).map(|a| a.rules.len()).sum();
@@ -60,10 +60,10 @@ fn summary(reading: &Reading, plan: &Plan) -> String {
         parts.push(count(rows, "subscriber", "subscribers"));
     }
     if made > 0 {
-        parts.push(format!("up to {made} leaves made at run time"));
+        parts.push(format!("up to {made} leaves created at run time"));
     }
     format!(
-        "{}: fine; link {} ({} | {}) shaped to {}{} down and {}{} up; {}",
+        "{}: no errors; link {} ({} | {}) shaped to {}{} down and {}{} up; {}",
         reading.sources[0].name(),
         plan.name,
         plan.lan,
@@ -78,5 +78,5 @@ fn summary(reading: &Reading, plan: &Plan) -> String {
 
 /// Before a rate that is found.
 fn at_most(is_found: bool) -> &'static str {
-    if is_found { "what the line carries, at most " } else { "" }
+    if is_found { "the rate of the access link, at most " } else { "" }
 }

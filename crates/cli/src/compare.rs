@@ -25,7 +25,7 @@ pub(crate) fn run(before: &Path, after: &Path) -> ExitCode {
         }
     }
     if plans.iter().any(Vec::is_empty) {
-        say("weir: a policy with errors cannot be compared");
+        say("weir: cannot compare a policy with errors");
         return ExitCode::from(1);
     }
     let changes = diff(&plans[0], &plans[1]);

@@ -18,10 +18,10 @@ use weir_daemon::files;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Where the files of the tour are written
+    /// The folder for the files of the tour
     #[arg(long, default_value = "weir-demo")]
     folder: PathBuf,
-    /// Only what runs in virtual time, also for who is root
+    /// Only the parts in virtual time, even as root
     #[arg(long = "virtual")]
     only_virtual: bool,
 }
@@ -55,11 +55,11 @@ fn tour(folder: &Path, only_virtual: bool, out: &mut Out) -> Result<(), String> 
     let home = write("home.toml", HOME.as_bytes())?;
     let evening = write("evening.pcap", &evening()?)?;
 
-    title(out, "1. A policy with two mistakes: both are named, each with its cure");
+    title(out, "1. A policy with two mistakes: both are reported, each with a fix");
     typed(out, &format!("weir check {}", wrong.display()));
     out.text(&problems::text(&files::policy(&wrong)?, false));
 
-    title(out, "2. Where does a packet go, and what limits it?");
+    title(out, "2. Which class does a packet belong to, and what limits it?");
     let (reading, plan) =
         explain::plan(&home, None).map_err(|_| "the demo's policy is at fault".to_owned())?;
     for packet in [
@@ -84,7 +84,7 @@ fn tour(folder: &Path, only_virtual: bool, out: &mut Out) -> Result<(), String> 
     let bare = bare.plans.first().ok_or("the demo's policy is at fault")?;
     evening_replayed(&evening, bare, &reading.plans[plan], out)?;
 
-    title(out, "4. Before it meets users: the same line with real TCP, without weir, with fair");
+    title(out, "4. Before it meets users: the same link with real TCP, without weir, with fair");
     out.line("   queueing alone, and with classes for calls and games");
     typed(out, &format!("weir lab run home --report {}", folder.display()));
     out.flush();
@@ -182,7 +182,7 @@ fn evening_replayed(evening: &Path, bare: &Plan, plan: &Plan, out: &mut Out) -> 
     let name = evening.display().to_string();
     replay::lines(&name, plan, &run, &report).iter().for_each(|line| out.line(line));
     out.line("");
-    out.line("second by second, each bar from zero to the number behind it:");
+    out.line("second by second, each bar from zero to the number after it:");
     for (name, values, unit) in [
         ("uplink, rate", &lines[0].rates, "mbit/s"),
         ("backup up, rate", &lines[2].rates, "mbit/s"),
@@ -208,12 +208,12 @@ fn evening_replayed(evening: &Path, bare: &Plan, plan: &Plan, out: &mut Out) -> 
         longest(&without, "/")
     ));
     out.line(&format!(
-        "({} frames in all). With this policy it waits {} at most and loses {}; the backup fills",
+        "({} frames in total). With this policy it waits at most {} and loses {}; the backup fills",
         lost(&without, "/"),
         longest(&report, "/calls"),
         lost(&report, "/calls")
     ));
-    out.line("the line.");
+    out.line("the link.");
     Ok(())
 }
 

@@ -1,5 +1,5 @@
-//! `weir explain FILE --packet '...'`: which class, by which rule, and who limits it. The engine
-//! itself answers, with the tables that would carry the traffic.
+//! `weir explain FILE --packet '...'`: which class, by which rule, and what limits it. The engine
+//! itself computes this, with the tables that it uses for traffic.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,10 +20,10 @@ pub(crate) struct Args {
     /// The packet, as in 'udp 10.0.0.5:5060 > 192.0.2.1:5060 dscp ef'
     #[arg(short, long)]
     packet: String,
-    /// The port that it comes in on
+    /// The port at which it arrives
     #[arg(long, value_enum, default_value_t = Port::Lan)]
     from: Port,
-    /// The link, when the policy has several
+    /// The link, if the policy has several
     #[arg(long)]
     link: Option<String>,
 }
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// The way of a packet in words.
+/// The path of a packet in words.
 pub(crate) fn trace(
     reading: &Reading,
     plan: usize,
@@ -66,8 +66,8 @@ pub(crate) fn trace(
     Ok(trace.words(plan, |place| reading.position(place)))
 }
 
-/// Reads a policy that is to be used, and finds the link. Rows that were set aside are said; the
-/// rest counts.
+/// Reads a policy that is to be used, and finds the link. Skipped rows are reported; the
+/// others count.
 pub(crate) fn plan(file: &Path, link: Option<&str>) -> Result<(Reading, usize), ExitCode> {
     let reading = files::policy(file).map_err(|why| problem(&why))?;
     if reading.is_at_fault() {
@@ -86,8 +86,8 @@ pub(crate) fn plan(file: &Path, link: Option<&str>) -> Result<(Reading, usize), 
             let names: Vec<&str> = reading.plans.iter().map(|p: &Plan| p.name.as_str()).collect();
             let names = names.join(", ");
             Err(problem(&match link {
-                Some(name) => format!("there is no link \"{name}\"; there are {names}"),
-                None => format!("say which link with --link: {names}"),
+                Some(name) => format!("there is no link \"{name}\"; the policy has {names}"),
+                None => format!("the policy has several links; choose one with --link: {names}"),
             }))
         }
     }

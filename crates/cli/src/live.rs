@@ -1,4 +1,4 @@
-//! `weir live`, from the command line to the proving ground. It is for who works on weir, and
+//! `weir live`, from the command line to the live tests. It is for people who work on weir, and
 //! hidden from the help; `cargo x live` and `cargo x soak` build it for speed.
 
 use std::path::PathBuf;
@@ -11,26 +11,26 @@ use crate::out::{Out, problem, say};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What to prove
+    /// Which tests to run
     #[arg(required = true, value_parser = one_of(&Name::ALL, Name::word, Name::about))]
     names: Vec<Name>,
     /// What joins the two sides
     #[arg(long, value_name = "MIDDLE", default_values = ["xdp"])]
     #[arg(value_parser = one_of(&Middle::ALL, Middle::word, Middle::about))]
     through: Vec<Middle>,
-    /// A tenth of the time, for a first look: the bars stay
+    /// Take a tenth of the time; the bounds are the same
     #[arg(long)]
     short: bool,
-    /// How long `soak` takes
+    /// Duration of `soak` in minutes
     #[arg(long, default_value_t = 30, value_parser = crate::bench::within(1..=1_440))]
     minutes: u32,
-    /// Show every command that makes and changes the namespaces
+    /// Show every command that creates and changes the namespaces
     #[arg(long)]
     verbose: bool,
-    /// Another binary to play `evening` and `tcp` with, such as one from before a change
+    /// Another binary for `evening` and `tcp`, such as one from before a change
     #[arg(long, value_name = "FILE", hide = true)]
     weir: Option<PathBuf>,
-    /// Of `evening` only the faults that begin like this, such as H4
+    /// Only the faults of `evening` whose names begin like this, such as H4
     #[arg(long, value_name = "FAULT", hide = true)]
     fault: Vec<String>,
 }
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     match held {
         Err(why) => problem(&why),
         Ok(false) if printed == ExitCode::SUCCESS => {
-            say("weir: not every bar was held");
+            say("weir: not every bound was met");
             ExitCode::from(1)
         }
         Ok(_) => printed,

@@ -22,10 +22,11 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// weir shares a link: fairly, in a tree of classes, with calls protected.
+/// weir manages the bandwidth of a link: it shares the link fairly, in a hierarchy of classes, and
+/// protects calls.
 ///
-/// Exit status of every command: 0 fine, 1 the content is at fault or a claim does not hold, 2 a
-/// wrong call or unreadable input.
+/// Exit status of every command: 0 success, 1 errors in the content or a claim that does not hold,
+/// 2 wrong usage or unreadable input.
 #[derive(Parser)]
 #[command(name = "weir", version, arg_required_else_help = true, max_term_width = 100)]
 struct Weir {
@@ -35,38 +36,38 @@ struct Weir {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Check a policy: everything that is wrong with it, each at its place, with its cure
+    /// Check a policy: report all errors at once, each with its place and a fix
     Check(Check),
-    /// Tell which class a packet goes to, by which rule, and which classes above limit it
+    /// Show which class a packet belongs to, by which rule, and which classes above limit it
     Explain(explain::Args),
-    /// Tell what changes from one policy to another, in the words of the policy
+    /// Show what changes from one policy to another, in the words of the policy
     Diff(Diff),
-    /// Write a policy in its canonical form; comments and the order of classes stay
+    /// Rewrite a policy in canonical form; comments and the order of classes are kept
     Fmt(Fmt),
-    /// Run a capture through a policy in virtual time: what each class got, what was dropped and
+    /// Replay a capture through a policy in virtual time: what each class got, what was dropped and
     /// why
     Replay(replay::Args),
-    /// Carry a link: shape what passes between two interfaces
+    /// Run a link: shape the traffic between two interfaces
     Run(Box<run::Args>),
-    /// Watches over a weir that the kernel cannot watch over
+    /// Watches the packet thread where no program in the kernel can
     #[command(hide = true)]
     Guard(run::Guard),
-    /// Keeps the rights that a running weir gives up
+    /// Keeps the privileges that a running weir gives up
     #[command(hide = true)]
     Helper(run::Helper),
-    /// Take back what weir has changed of the interfaces of a link that does not run: bridge,
-    /// offloads, promiscuous mode
+    /// Restore the interfaces of a link that does not run: remove the bridge, reset offloads and
+    /// promiscuous mode
     Remove(run::Remove),
     #[command(flatten)]
     Ask(ask::Ask),
-    /// Experiments in virtual time: list them, run them, set two runs side by side
+    /// Run experiments in virtual time, list them, compare their results
     Lab(lab::Args),
     /// Measure how fast weir is on this machine
     Bench(bench::Args),
-    /// A tour in half a minute: a policy with a mistake, packets explained, an evening at home
+    /// Take a tour in half a minute: a policy with mistakes, packets explained, an evening at home
     /// replayed
     Demo(demo::Args),
-    /// The proving ground: real namespaces, real traffic, the bars held live
+    /// Live tests: real namespaces, real traffic, figures compared with their bounds
     #[command(hide = true)]
     Live(live::Args),
 }
@@ -75,7 +76,7 @@ enum Command {
 struct Check {
     /// The policy
     file: PathBuf,
-    /// Say nothing when it is fine
+    /// Print nothing if the policy is correct
     #[arg(short, long)]
     quiet: bool,
     /// Also list every skipped row of the table of subscribers
@@ -85,9 +86,9 @@ struct Check {
 
 #[derive(Args)]
 struct Diff {
-    /// The policy as it is
+    /// The current policy
     before: PathBuf,
-    /// The policy as it shall be
+    /// The new policy
     after: PathBuf,
 }
 
@@ -95,10 +96,10 @@ struct Diff {
 struct Fmt {
     /// The policy
     file: PathBuf,
-    /// Only tell (by the exit status) whether it is in canonical form
+    /// Only report, by the exit status, whether the file is in canonical form
     #[arg(long, conflicts_with = "stdout")]
     check: bool,
-    /// Print the canonical form and leave the file as it is
+    /// Print the canonical form and do not change the file
     #[arg(long)]
     stdout: bool,
 }

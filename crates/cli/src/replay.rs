@@ -1,5 +1,5 @@
 //! `weir replay CAPTURE --policy FILE`: a capture's frames through the real engine, at the
-//! capture's own pace but in virtual time, and the books afterwards.
+//! capture's own pace but in virtual time, and the counters afterwards.
 
 mod player;
 
@@ -32,16 +32,16 @@ pub(crate) struct Args {
     /// The policy
     #[arg(short, long)]
     policy: PathBuf,
-    /// Addresses on the LAN side [default: private ones and those the policy calls LAN]
+    /// Addresses on the LAN side [default: private ones and those that the policy calls lan]
     #[arg(long, value_name = "BLOCK")]
     lan: Vec<Prefix>,
-    /// The link, when the policy has several
+    /// The link, if the policy has several
     #[arg(long)]
     link: Option<String>,
-    /// Frames that wait in front of each port at most
+    /// Maximum number of frames queued for each port
     #[arg(long, default_value_t = 1_000, value_parser = crate::bench::within(1..=10_000))]
     queue: u32,
-    /// Makes hashes and thereby the whole run repeatable
+    /// Seed of the hashes: the same seed gives the same result
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Write the result as JSON to this file ("-": standard output, instead of the table)
@@ -117,7 +117,7 @@ pub(crate) fn lines(name: &str, plan: &Plan, run: &Run, report: &Report) -> Vec<
     let mut lines = vec![
         format!("{name}: {} frames in {}", grouped(run.frames), seconds(came)),
         format!(
-            "link {}: {} down, {} up; delay is mean / longest",
+            "link {}: {} down, {} up; delay is mean / maximum",
             plan.name, plan.nodes[0].shares.down.rate, plan.nodes[0].shares.up.rate
         ),
     ];
@@ -156,7 +156,9 @@ pub(crate) fn lines(name: &str, plan: &Plan, run: &Run, report: &Report) -> Vec<
     }
     for asker in &report.askers {
         let (class, who) = (&asker.class, &asker.who);
-        lines.push(format!("{who} asks for a leaf of its own in {class}: \"known\" gives it one"));
+        lines.push(format!(
+            "{who} waits for a leaf of its own in {class}; add it to \"known\" to approve it"
+        ));
     }
     lines.push(String::new());
     lines.extend(why_dropped(report));
@@ -198,21 +200,18 @@ fn remarks(run: &Run) -> Vec<String> {
             lines.push(format!("{} {text}", grouped(count)));
         }
     };
-    add(run.cut, "frames are cut short in the capture; they count with their full length");
-    add(run.oversize, "frames are longer than 65 535 bytes and count as so many");
+    add(run.cut, "frames are truncated in the capture; they count with their full length");
+    add(run.oversize, "frames are longer than 65 535 bytes and count as 65 535 bytes");
     add(
         run.backwards,
-        "records are earlier than the one before; they count as of the latest time so far",
+        "records have an earlier time than the previous one; they get the latest time so far",
     );
-    add(run.foreign, "records are of a kind that does not travel over Ethernet, and were left out");
-    add(
-        run.guessed,
-        "frames told nothing about their side and count as coming from the LAN (see --lan)",
-    );
+    add(run.foreign, "records have a link type that Ethernet does not carry, and were skipped");
+    add(run.guessed, "frames do not show their side and count as coming from the LAN (see --lan)");
     let late = run.end.since(run.last);
     if late > Span::from_ms(1) {
         lines.push(format!(
-            "the last frame left {} after it came: the link was full",
+            "the last frame left {} after it arrived: the link was full",
             seconds(late)
         ));
     }
@@ -226,7 +225,7 @@ pub(crate) fn rate(bytes: u64, time: Span) -> String {
     }
     let bits = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(time.ns());
     let bits = u64::try_from(bits).unwrap_or(u64::MAX);
-    // three digits are enough for the eye
+    // three digits are enough for a reader
     let step = 10u64.pow(bits.max(1).ilog10().saturating_sub(2));
     Rate::from_bps(bits / step * step).to_string()
 }

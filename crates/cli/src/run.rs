@@ -17,58 +17,57 @@ pub(crate) struct Args {
     /// The policy
     #[arg(short, long = "config", value_name = "FILE", required_unless_present = "lan")]
     config: Option<PathBuf>,
-    /// The link of the policy, when it has several; without a policy its name
+    /// The link to run if the policy has several; without a policy, the name of the link
     #[arg(long)]
     link: Option<String>,
-    /// The interface towards the LAN, instead of a policy
+    /// The interface towards the LAN, if there is no policy
     #[arg(long, value_name = "PORT", conflicts_with = "config")]
     #[arg(requires_all = ["wan", "down", "up"])]
     lan: Option<String>,
     /// The interface towards the WAN
     #[arg(long, value_name = "PORT", requires = "lan")]
     wan: Option<String>,
-    /// What the line carries towards the LAN, such as 100mbit
+    /// The rate of the access link towards the LAN, such as 100mbit
     #[arg(long, value_name = "RATE", requires = "lan")]
     down: Option<Rate>,
-    /// What the line carries towards the WAN, such as 20mbit
+    /// The rate of the access link towards the WAN, such as 20mbit
     #[arg(long, value_name = "RATE", requires = "lan")]
     up: Option<Rate>,
-    /// How far below the line to stay on the way down, such as 97% [default: what is found]
+    /// How much of the access link to use downstream, such as 97% [default: found automatically]
     #[arg(long, value_name = "PART", requires = "lan")]
     margin: Option<String>,
-    /// Count and shape nothing, until `weir shape` says otherwise
+    /// Count traffic without shaping it, until `weir shape`
     #[arg(long)]
     observe: bool,
-    /// How frames come and go
+    /// How to receive and send frames
     #[arg(long, default_value_t = Via::Auto)]
     #[arg(value_parser = one_of(&Via::ALL, Via::word, Via::about))]
     io: Via,
-    /// Let no kernel bridge carry the traffic when weir cannot: a dead weir is a cut line
+    /// Do not use a kernel bridge as bypass: if weir fails, the link is cut
     #[arg(long)]
     no_bypass: bool,
-    /// Start again whenever it dies (systemd does that by itself)
+    /// Restart weir whenever it dies (not needed with systemd)
     #[arg(long)]
     keep: bool,
-    /// The CPU for packets
+    /// The CPU to which the packet thread is pinned
     #[arg(long, value_name = "CPU")]
     cpu: Option<usize>,
-    /// The user that weir becomes once its ports are open [default: weir, or a number that nobody
-    /// has]
+    /// The user that weir becomes once its ports are open [default: weir, or an unused number]
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
-    /// Packets wait their turn among all other programs; without this they go first (SCHED_FIFO)
+    /// Do not use real-time scheduling (SCHED_FIFO) for the packet thread
     #[arg(long)]
     polite: bool,
-    /// Frames that wait for each port at most
+    /// Maximum number of frames queued for each port
     #[arg(long, default_value_t = QUEUE, value_parser = crate::bench::within(64..=65_536))]
     queue: u32,
-    /// Where the history of the policy is kept
+    /// The folder for the history of the policy
     #[arg(long, value_name = "FOLDER", default_value = weir_daemon::STATE)]
     state: PathBuf,
-    /// Where `weir status` and the like find it [default: /run/weir/LINK.sock]
+    /// The control socket, for `weir status` and other commands [default: /run/weir/LINK.sock]
     #[arg(long, value_name = "FILE")]
     socket: Option<PathBuf>,
-    /// Serve figures for Prometheus, at this address or [default: 127.0.0.1:9477]
+    /// Serve Prometheus metrics at this address; without ADDRESS at 127.0.0.1:9477
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = METRICS)]
     metrics: Option<SocketAddr>,
 }
@@ -84,7 +83,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             let margin = args.margin.clone();
             Policy::Wire { lan: lan.clone(), wan: wan.clone(), down, up, margin }
         }
-        _ => return problem("say -c FILE, or --lan, --wan, --down and --up"),
+        _ => return problem("give -c FILE, or --lan, --wan, --down and --up"),
     };
     weir_daemon::run(&weir_daemon::Args {
         policy,
@@ -104,7 +103,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 #[derive(clap::Args)]
 pub(crate) struct Guard {
-    /// Descriptor of the page with the pulse
+    /// File descriptor of the page with the heartbeat
     #[arg(long)]
     page: i32,
     /// The two ports
@@ -125,16 +124,16 @@ pub(crate) struct Helper {
     /// The two ports
     #[arg(long, num_args = 2)]
     ports: Vec<String>,
-    /// Whether the kernel's bridge carries the traffic when weir does not
+    /// Whether the kernel's bridge forwards traffic if weir stops
     #[arg(long)]
     bypass: bool,
-    /// How frames come and go
+    /// How to receive and send frames
     #[arg(long, value_parser = one_of(&Via::ALL, Via::word, Via::about))]
     io: Via,
-    /// The policy, and the table that it names
+    /// The policy, and its table of subscribers
     #[arg(long)]
     file: Vec<PathBuf>,
-    /// The socket of the link, to be removed in the end
+    /// The control socket of the link, removed at the end
     #[arg(long)]
     socket: PathBuf,
 }
@@ -147,10 +146,10 @@ pub(crate) fn helper(args: Helper) -> ExitCode {
 
 #[derive(clap::Args)]
 pub(crate) struct Remove {
-    /// The link [default: all that do not run]
+    /// The link [default: all links that do not run]
     #[arg(long, value_name = "NAME", conflicts_with = "socket")]
     link: Option<String>,
-    /// The control socket that it had, if it was started with one of its own
+    /// The control socket of the link, if it was started with --socket
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 }

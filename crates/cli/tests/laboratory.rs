@@ -60,7 +60,7 @@ impl Drop for Folder {
 #[test]
 fn what_cannot_be_written_is_told_after_the_figures() {
     let folder = Folder::new("unwritten");
-    let (full, no_folder) = ("nothing more fits there", "there is no such folder");
+    let (full, no_folder) = ("the disk is full", "there is no such folder");
     for (option, to, why) in [
         ("--json", "/dev/full", full),
         ("--json", "none/x.json", no_folder),

@@ -1,4 +1,4 @@
-//! The proving ground itself, through the kernel's bridge: that it carries, measures and leaves
+//! The live tests themselves, through the kernel's bridge: that it carries, measures and leaves
 //! nothing behind. Without root there are no namespaces, and it says so.
 
 use std::os::unix::fs::MetadataExt;

@@ -26,4 +26,4 @@ pub use revision::{About, Confirm, History, How, Kept, Revision, RevisionState};
 pub use status::{
     Mode, Packets, Port, PortCounters, Ports, RoundTrip, RoundTrips, Status, Stored, Subscribers,
 };
-pub use tree::{Asker, Direction, Kind, Now, Row, Tree};
+pub use tree::{Asker, Direction, Now, Row, RowKind, Tree};

@@ -51,30 +51,34 @@ type OfClass = fn(&Direction) -> String;
 
 /// A figure of the link: its name, its type, what it tells, and how it is read.
 const OF_LINK: [(&str, &str, &str, OfLink); 12] = [
-    ("up_seconds", "counter", "since the link was started", |t| seconds(t.times.uptime.ns())),
+    ("up_seconds", "counter", "time since the link was started", |t| seconds(t.times.uptime.ns())),
     ("revision", "gauge", "the revision in effect", |t| t.status.revision.number.to_string()),
-    ("snapshot_age_seconds", "gauge", "since what is told here was counted", |t| {
+    ("snapshot_age_seconds", "gauge", "the age of the snapshot behind these figures", |t| {
         seconds(t.times.age.ns())
     }),
-    ("subscribers_skipped", "gauge", "rows of the table that were skipped", |t| {
+    ("subscribers_skipped", "gauge", "rows of the table of subscribers that were skipped", |t| {
         t.status.subscribers.skipped.to_string()
     }),
-    ("subscribers_held", "gauge", "of these, keep their last good row", |t| {
+    ("subscribers_held", "gauge", "skipped subscribers that keep their last good row", |t| {
         t.status.subscribers.held.to_string()
     }),
     ("troubles", "gauge", "lines of trouble in `weir status`", |t| {
         t.status.trouble.len().to_string()
     }),
-    ("observing", "gauge", "1 while nothing is shaped", |t| yes(t.status.mode == Mode::Observe)),
-    ("packet_thread_alive", "gauge", "1 while frames pass", |t| yes(t.packets.alive)),
-    ("packet_thread_turns_total", "counter", "turns of the packet thread", |t| {
+    ("observing", "gauge", "1 while the link observes and does not shape", |t| {
+        yes(t.status.mode == Mode::Observe)
+    }),
+    ("packet_thread_alive", "gauge", "1 while the packet thread runs", |t| yes(t.packets.alive)),
+    ("packet_thread_turns_total", "counter", "iterations of the packet thread", |t| {
         t.packets.turns.to_string()
     }),
-    ("packet_thread_gaps_total", "counter", "turns that came late", |t| t.packets.gaps.to_string()),
-    ("packet_thread_gap_seconds_max", "gauge", "the longest such gap", |t| {
+    ("packet_thread_gaps_total", "counter", "iterations that were late", |t| {
+        t.packets.gaps.to_string()
+    }),
+    ("packet_thread_gap_seconds_max", "gauge", "the longest delay of an iteration", |t| {
         seconds(t.times.longest_gap.ns())
     }),
-    ("without_port_frames_total", "counter", "frames that had no port to go to", |t| {
+    ("without_port_frames_total", "counter", "frames dropped because their port was down", |t| {
         t.packets.without_port.to_string()
     }),
 ];
@@ -98,14 +102,14 @@ fn of_ports(ports: &Ports, flows: u64, page: &mut Page) {
     }
     if ports.iter().any(|(_, port)| port.xdp.is_some()) {
         let metric = "weir_port_xdp_frames_total";
-        page.head(metric, "counter", "what the program at the port did with frames, by verdict");
+        page.head(metric, "counter", "frames by the verdict of the program at the port");
         for (side, port) in ports {
             for (verdict, frames) in port.xdp.iter().flat_map(crate::Named::iter) {
                 page.line(metric, &[("port", side), ("verdict", verdict)], frames);
             }
         }
     }
-    page.head("weir_flows", "gauge", "connections that are known");
+    page.head("weir_flows", "gauge", "connections in the flow table");
     page.line("weir_flows", &[], &flows);
     let counted = ports.map(|(side, port)| (side, port.counters));
     if counted.iter().all(|(_, counters)| counters.is_none()) {
@@ -113,7 +117,7 @@ fn of_ports(ports: &Ports, flows: u64, page: &mut Page) {
     }
     for (at, (name, _)) in PortCounters::default().named().enumerate() {
         let metric = format!("weir_port_{name}_total");
-        page.head(&metric, "counter", "of the port since it was opened");
+        page.head(&metric, "counter", "counter of the port since it was opened");
         for (side, counters) in counted {
             if let Some((_, count)) = counters.and_then(|counters| counters.named().nth(at)) {
                 page.line(&metric, &[("port", side)], &count);
@@ -124,26 +128,24 @@ fn of_ports(ports: &Ports, flows: u64, page: &mut Page) {
 
 /// A figure of a class in one direction: its name, its type, what it tells, and how it is read.
 const OF_CLASSES: [(&str, &str, &str, OfClass); 12] = [
-    ("received_bytes_total", "counter", "came in", |d| d.counters.received.bytes.to_string()),
-    ("received_frames_total", "counter", "came in", |d| d.counters.received.frames.to_string()),
-    ("sent_bytes_total", "counter", "left", |d| d.counters.sent.bytes.to_string()),
-    ("sent_frames_total", "counter", "left", |d| d.counters.sent.frames.to_string()),
-    ("waiting_bytes", "gauge", "wait now", |d| d.counters.backlog.bytes.to_string()),
-    ("waiting_frames", "gauge", "wait now", |d| d.counters.backlog.frames.to_string()),
-    ("marked_frames_total", "counter", "left with a mark of congestion", |d| {
+    ("received_bytes_total", "counter", "received", |d| d.counters.received.bytes.to_string()),
+    ("received_frames_total", "counter", "received", |d| d.counters.received.frames.to_string()),
+    ("sent_bytes_total", "counter", "sent", |d| d.counters.sent.bytes.to_string()),
+    ("sent_frames_total", "counter", "sent", |d| d.counters.sent.frames.to_string()),
+    ("waiting_bytes", "gauge", "backlog now", |d| d.counters.backlog.bytes.to_string()),
+    ("waiting_frames", "gauge", "backlog now", |d| d.counters.backlog.frames.to_string()),
+    ("marked_frames_total", "counter", "sent with a congestion mark (ECN)", |d| {
         d.counters.marked.frames.to_string()
     }),
-    ("delay_seconds_total", "counter", "waited here, all frames that left together", |d| {
+    ("delay_seconds_total", "counter", "queueing delay, sum over all sent frames", |d| {
         seconds(d.counters.delay_ns_sum)
     }),
-    ("delay_seconds_max", "gauge", "the longest that a frame waited here", |d| {
+    ("delay_seconds_max", "gauge", "the maximum queueing delay of a frame", |d| {
         seconds(d.counters.delay_ns_max)
     }),
-    ("rate_bits", "gauge", "guaranteed, per second", |d| d.rate.to_string()),
-    ("ceil_bits", "gauge", "at most, per second", |d| {
-        d.ceil.unwrap_or(Rate::MAX.bps()).to_string()
-    }),
-    ("dropped_bytes_total", "counter", "went no further, for any reason", |d| {
+    ("rate_bits", "gauge", "guaranteed rate", |d| d.rate.to_string()),
+    ("ceil_bits", "gauge", "ceiling", |d| d.ceil.unwrap_or(Rate::MAX.bps()).to_string()),
+    ("dropped_bytes_total", "counter", "dropped, for any reason", |d| {
         d.counters.dropped_in_all().bytes.to_string()
     }),
 ];
@@ -151,7 +153,12 @@ const OF_CLASSES: [(&str, &str, &str, OfClass); 12] = [
 fn of_classes(tree: &Tree, page: &mut Page) {
     let depth = deepest(tree);
     let told = || tree.rows.iter().filter(|row| row.depth <= depth);
-    page.head("weir_classes_left_out", "gauge", "classes that count only in those above them");
+    page.head(
+        "weir_classes_left_out",
+        "gauge",
+        "classes that are omitted and count in those \
+        above them",
+    );
     page.line("weir_classes_left_out", &[], &(tree.rows.len() - told().count()));
     for (name, kind, help, of) in OF_CLASSES {
         let metric = format!("weir_class_{name}");
@@ -164,7 +171,7 @@ fn of_classes(tree: &Tree, page: &mut Page) {
         }
     }
     let metric = "weir_class_dropped_frames_total";
-    page.head(metric, "counter", "went no further");
+    page.head(metric, "counter", "dropped");
     for row in told() {
         for (way, direction) in row.directions() {
             for reason in Reason::all() {
@@ -231,11 +238,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::{Count, Kind, Port, Revision, Row, Subscribers};
+    use crate::{Count, Port, Revision, Row, RowKind, Subscribers};
 
     const MBIT: u64 = 1_000_000;
 
-    fn row(class: &str, depth: u8, kind: Kind, rate: u64, ceil: u64) -> Row {
+    fn row(class: &str, depth: u8, kind: RowKind, rate: u64, ceil: u64) -> Row {
         let direction =
             Direction { rate: rate * MBIT, ceil: Some(ceil * MBIT), ..Direction::default() };
         Row { class: class.to_owned(), depth, kind, down: direction.clone(), up: direction }
@@ -243,10 +250,10 @@ mod tests {
 
     fn tree() -> Tree {
         let mut rows = vec![
-            row("/", 0, Kind::Class, 10, 10),
-            row("/a", 1, Kind::Leaf, 1, 10),
-            row("/b", 1, Kind::Leaf, 0, 9),
-            row("/(rest)", 1, Kind::Leaf, 0, 10),
+            row("/", 0, RowKind::Class, 10, 10),
+            row("/a", 1, RowKind::Leaf, 1, 10),
+            row("/b", 1, RowKind::Leaf, 0, 9),
+            row("/(rest)", 1, RowKind::Leaf, 0, 10),
         ];
         // nobody said what it may have at most
         rows[3].up.ceil = None;
@@ -290,7 +297,7 @@ mod tests {
         if text != golden {
             let made = std::env::temp_dir().join("weir-metrics.golden.txt");
             std::fs::write(&made, &text).unwrap();
-            panic!("it is not what metrics.golden.txt says, but {}", made.display());
+            panic!("metrics.golden.txt differs; if it should, copy {} over it", made.display());
         }
     }
 
@@ -314,7 +321,7 @@ mod tests {
     #[test]
     fn too_many_classes_count_in_those_above() {
         let mut tree = tree();
-        let made = |n| row(&format!("/a/{n}"), 2, Kind::Made, 0, 1);
+        let made = |n| row(&format!("/a/{n}"), 2, RowKind::Made, 0, 1);
         tree.rows.splice(2..2, (0..limits::METRICS_CLASSES).map(made));
         let text = text_of(&tree);
         let left_out =

@@ -35,7 +35,7 @@ pub struct Row {
     /// Levels below the link.
     pub depth: u8,
     /// What it is.
-    pub kind: Kind,
+    pub kind: RowKind,
     /// Towards the LAN.
     pub down: Direction,
     /// Towards the WAN.
@@ -45,7 +45,7 @@ pub struct Row {
 /// What a class is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum RowKind {
     /// It has classes below it.
     #[default]
     Class,

@@ -8,7 +8,7 @@ use weir_engine::{Books, Count, Counters, Report, RoundTrip, RoundTrips};
 use weir_io::PortState;
 use weir_packet::{BySide, Reason, Side};
 use weir_policy::Plan;
-use weir_policy::plan::{Kind, NodeId, Shares};
+use weir_policy::plan::{NodeId, NodeKind, Shares};
 use weir_units::{ByWay, Instant, Rate, limits};
 use weir_xdp::Counts;
 
@@ -112,17 +112,17 @@ impl Placed<'_> {
     fn shares(&self, plan: &Plan) -> ByWay<Shares> {
         let node = plan.node(self.node);
         match &node.kind {
-            Kind::Each(each) if self.is_made => each.shares,
+            NodeKind::Each(each) if self.is_made => each.shares,
             _ => node.shares,
         }
     }
 
-    fn kind(&self, plan: &Plan) -> control::Kind {
+    fn kind(&self, plan: &Plan) -> control::RowKind {
         match plan.node(self.node).kind {
-            _ if self.is_made => control::Kind::Made,
-            Kind::Each(_) => control::Kind::Each,
-            Kind::Leaf => control::Kind::Leaf,
-            Kind::Interior => control::Kind::Class,
+            _ if self.is_made => control::RowKind::Made,
+            NodeKind::Each(_) => control::RowKind::Each,
+            NodeKind::Leaf => control::RowKind::Leaf,
+            NodeKind::Interior => control::RowKind::Class,
         }
     }
 }

@@ -241,17 +241,17 @@ fn stale(at: Instant, now: Instant) -> Option<u64> {
 /// How a link is.
 pub(crate) fn status(told: &Told, look: Option<&Look>, now: Instant) -> Status {
     let plan = &told.revision.plan;
-    let none = Err("the packet thread has not answered yet".to_owned());
+    let none = Err("the packet thread has not responded yet".to_owned());
     let ports = look.map_or(&none, |look| &look.ports);
     let stale = look.and_then(|look| stale(look.at, now));
     let mut troubles = told.troubles.clone();
     if let Err(why) = ports {
         let what = format!("no frame passes through weir: {why}");
-        troubles.insert(0, Trouble::new(what, "restart weir, and report what it wrote"));
+        troubles.insert(0, Trouble::new(what, "restart weir, and report what it printed"));
     }
     if let Some(seconds) = stale {
-        let what = format!("the packet thread has not answered for {seconds} s");
-        let cure = "what is said of ports and packets is as old; look for what keeps the CPU busy";
+        let what = format!("the packet thread has not responded for {seconds} s");
+        let cure = "the figures of ports and packets are as old; find out what occupies the CPU";
         troubles.insert(0, Trouble::new(what, cure));
     }
     let found = told.found.map(|rate| rate.map(Rate::bps));
@@ -286,7 +286,7 @@ pub(crate) fn tree(
     all: bool,
     now: Instant,
 ) -> Result<Tree, Refused> {
-    let none = || stuck("the packet thread has not answered yet");
+    let none = || stuck("the packet thread has not responded yet");
     let counted = counted.ok_or_else(none)?;
     let tree = counted.tree.as_ref().map_err(|why| stuck(why))?;
     let shown = tree.shown(all, limits::CONTROL_ROWS);
@@ -313,8 +313,5 @@ pub(crate) fn metrics(
 
 /// What is answered when the packet thread does not.
 pub(crate) fn stuck(why: &str) -> Refused {
-    Refused::cannot(
-        why,
-        "`weir status` says more; frames pass beside weir if it has a way to let them",
-    )
+    Refused::cannot(why, "run `weir status`; the bridge forwards frames unshaped if weir has one")
 }

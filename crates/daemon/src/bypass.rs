@@ -48,8 +48,8 @@ impl Bridge {
         }
         netdev::create_bridge(&bridge.name).map_err(|e| {
             format!(
-                "the bridge {} cannot be made: {e}; without it nothing carries the traffic \
-                 when weir dies, and --no-bypass accepts that",
+                "the bridge {} cannot be created: {e}; without it the link is cut if weir dies; \
+                 use --no-bypass to accept that",
                 bridge.name
             )
         })?;
@@ -57,7 +57,7 @@ impl Bridge {
     }
 
     /// The same if no other interface is in it, or why it must not be used: a bridge of weir's with
-    /// the ports of two links in it would join two networks when weir is away.
+    /// the ports of two links in it would join two networks if weir stops.
     fn alone_with(self, ports: &[Netdev; 2]) -> Result<Bridge, String> {
         if self.is_theirs {
             return Ok(self);
@@ -69,7 +69,7 @@ impl Bridge {
         let lines: Vec<String> =
             strangers.iter().map(|port| format!("`ip link set {port} nomaster`")).collect();
         Err(format!(
-            "the bridge {} also has {}, and would join them to this link when weir is away; run {}",
+            "the bridge {} also has {}, and would join them to this link if weir stops; run {}",
             self.name,
             strangers.join(", "),
             lines.join(" and ")
@@ -117,8 +117,8 @@ impl Bridge {
         // beginning anew: a table of the same rules would have them twice
         feed_nft(&tracking_table(&self.name)).map_err(|why| {
             format!(
-                "the kernel's firewall looks at bridged frames (bridge-nf-call-iptables = 1), and \
-                 connections that pass while weir is away may lose their NAT: {why}; install \
+                "the kernel's firewall inspects bridged frames (bridge-nf-call-iptables = 1), and \
+                 connections that the bridge forwards may lose their NAT: {why}; install \
                  nftables, or run `sysctl -w net.bridge.bridge-nf-call-iptables=0`"
             )
         })

@@ -66,7 +66,7 @@ impl Changes {
             None => {
                 let number = self.confirmed.about.number;
                 let what =
-                    format!("nothing waits for confirmation; revision {number} is confirmed");
+                    format!("no change waits for confirmation; revision {number} is confirmed");
                 Err(Refused::call(what, ""))
             }
         }
@@ -135,7 +135,7 @@ impl Changes {
         if let (Some((waiting, until)), None) = (&self.waiting, confirm) {
             let (number, left) = (waiting.about.number, seconds(until.since(now)));
             let what = format!("revision {number} waits {left} more for its confirmation");
-            let cure = "`weir confirm` it or `weir rollback` first, or apply with --confirm";
+            let cure = "run `weir confirm` or `weir rollback` first, or apply with --confirm";
             return Err(Refused::call(what, cure));
         }
         self.is_here(plan)
@@ -146,10 +146,10 @@ impl Changes {
         let now = &self.confirmed.plan;
         if (&now.lan, &now.wan) != (&plan.lan, &plan.wan) {
             let what = format!(
-                "the link is between {} and {}, and the policy says {} and {}",
+                "the link runs between {} and {}, but the policy names {} and {}",
                 now.lan, now.wan, plan.lan, plan.wan
             );
-            return Err(Refused::content(what, "interfaces change with a restart"));
+            return Err(Refused::content(what, "restart weir to change interfaces"));
         }
         Ok(())
     }
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!((fates(&steps), number(&changes)), (vec![(2, RevisionState::Undone)], (1, 1)));
         assert_eq!(link.0, ["20mbit", "10mbit"]);
         assert!(changes.expire(at(999), &mut link.put()).unwrap().is_empty());
-        assert!(changes.confirm().unwrap_err().what.contains("nothing waits"));
+        assert!(changes.confirm().unwrap_err().what.contains("no change waits"));
     }
 
     #[test]
@@ -285,7 +285,7 @@ mod tests {
         let mut other = revision(2, "20mbit");
         other.plan.wan = "eth9".to_owned();
         let no = changes.apply(other, at(0), None, &mut link.put()).unwrap_err();
-        assert!(no.what.contains("says a and eth9"), "{no}");
+        assert!(no.what.contains("names a and eth9"), "{no}");
         assert!(link.0.is_empty());
     }
 }

@@ -73,7 +73,7 @@ fn one(folder: &Path, port: &str) -> Result<File, Untaken> {
         .map_err(|error| untaken(&path, &error))?;
     if file.try_lock().is_err() {
         return Err(Untaken::Refused(format!(
-            "another weir carries {port}: `weir status` tells which, `weir stop` ends it"
+            "another weir uses {port}: `weir status` shows it, `weir stop` ends it"
         )));
     }
     Ok(file)
@@ -89,7 +89,7 @@ mod tests {
         let folder = Folder::new("claim");
         let Ok(first) = one(&folder.0, "eth1") else { panic!("it is free") };
         let Err(Untaken::Refused(why)) = one(&folder.0, "eth1") else { panic!("twice") };
-        assert!(why.contains("another weir carries eth1"), "{why}");
+        assert!(why.contains("another weir uses eth1"), "{why}");
         assert!(one(&folder.0, "eth2").is_ok());
         let path = std::fs::read_dir(&folder.0).unwrap().flatten();
         let path = path

@@ -130,8 +130,8 @@ impl Control {
             Request::History => Ok(Answer::History(self.all_revisions())),
             Request::Observe { on } => {
                 self.link.observe(*on).map_err(|why| crate::board::stuck(&why))?;
-                let does = if *on { "only observes" } else { "shapes" };
-                say(&format!("weir: the link {does}, as {} asked", asker.name));
+                let does = if *on { "is observing" } else { "is shaping" };
+                say(&format!("weir: the link {does}, as requested by {}", asker.name));
                 Ok(Answer::Observed(Observed { mode: Mode::of(self.link.is_observing()) }))
             }
             Request::Status

@@ -97,7 +97,7 @@ impl Desk {
         is_over: impl Fn() -> bool,
     ) -> Result<Read, Refused> {
         let ends = || Refused::cannot("weir ends", "start it again");
-        let broken = || Refused::cannot("there is no thread to read a policy", "restart weir");
+        let broken = || Refused::cannot("the thread that reads policies has ended", "restart weir");
         let (to, answer) = channel();
         let mut job = Job { text, by, before, to };
         let jobs = self.jobs.as_ref().ok_or_else(broken)?;
@@ -121,7 +121,7 @@ impl Desk {
                 Err(RecvTimeoutError::Timeout) if is_over() => return Err(ends()),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    let cure = "report the policy: reading it must not end like this";
+                    let cure = "report the policy: weir must not fail to read it like this";
                     return Err(Refused::cannot("the policy could not be read", cure));
                 }
             }

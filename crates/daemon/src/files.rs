@@ -22,7 +22,7 @@ fn read_from(mut file: File, most: u64) -> Result<Vec<u8>, String> {
     }
     let too_large = |size: u64| {
         format!(
-            "it has {}, and at most {} are read: is it the right file?",
+            "it has {}, and the limit is {}: is it the right file?",
             Bytes::new(size),
             Bytes::new(most)
         )
@@ -130,7 +130,7 @@ pub fn write(path: &Path, text: &str) -> Result<(), String> {
 pub fn why(error: &std::io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => "there is no such file".to_owned(),
-        ErrorKind::PermissionDenied => "permission denied: who may read it?".to_owned(),
+        ErrorKind::PermissionDenied => "permission denied: check who may read it".to_owned(),
         ErrorKind::IsADirectory => "it is a directory, not a file".to_owned(),
         _ => error.to_string(),
     }
@@ -139,12 +139,12 @@ pub fn why(error: &std::io::Error) -> String {
 /// Why a file or folder cannot be written, in plain words, and what to do.
 pub fn why_not_written(error: &std::io::Error) -> String {
     match error.kind() {
-        ErrorKind::NotFound => "there is no such folder: make it first",
-        ErrorKind::PermissionDenied => "permission denied: who may write there?",
+        ErrorKind::NotFound => "there is no such folder: create it first",
+        ErrorKind::PermissionDenied => "permission denied: check who may write there",
         ErrorKind::IsADirectory => "it is a directory, not a file",
         ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "a file is where a folder should be",
-        ErrorKind::StorageFull => "nothing more fits there: make room, or write elsewhere",
-        ErrorKind::ReadOnlyFilesystem => "nothing can be changed there: write elsewhere",
+        ErrorKind::StorageFull => "the disk is full: free some space, or write elsewhere",
+        ErrorKind::ReadOnlyFilesystem => "it is read-only: write elsewhere",
         _ => return error.to_string(),
     }
     .to_owned()

@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> ExitCode {
     // a thread has the rights of the one that makes it
     print_aside();
     if let Some(error) = kept {
-        say(&format!("weir guard: it keeps rights that it does not need: {error}"));
+        say(&format!("weir guard: cannot give up privileges: {error}"));
     }
     let _ = weir_io::wait::be_punctual();
     let ports = args.ports.clone();

@@ -59,7 +59,7 @@ pub struct Args {
 const TO_OPEN: Span = Span::from_secs(5);
 const TO_ANSWER: Span = Span::from_ms(500);
 
-const LATE: &str = "the helper does not answer";
+const LATE: &str = "the helper does not respond";
 
 /// Bytes of a request or an answer.
 const MESSAGE_BYTES: usize = 64 << 10;
@@ -168,7 +168,7 @@ impl Helper {
     /// How everything is that the helper looks after.
     pub(crate) fn look(&mut self) -> Result<Look, String> {
         let answer = self.ask(&Ask::Look, &[]).map_err(|why| why.join("; "))?;
-        answer.said.look.ok_or_else(|| "the helper does not tell how it is".to_owned())
+        answer.said.look.ok_or_else(|| "the helper does not report its state".to_owned())
     }
 
     /// Opens a file of the policy with the rights that weir has given up.

@@ -129,7 +129,7 @@ impl History {
             let bytes =
                 files::read_own(&path, most).map_err(|why| format!("{}: {why}", path.display()))?;
             if !is_same(kept, &bytes) {
-                return Err(format!("{}: it is not what was written there", path.display()));
+                return Err(format!("{}: it has changed since it was written", path.display()));
             }
             sources.push(Source::new(kept.name.as_str(), bytes));
         }
@@ -179,7 +179,8 @@ impl History {
             let confirmed =
                 self.told.values().filter(|about| about.fate == RevisionState::Confirmed);
             self.head = confirmed.map(|about| about.number).next_back();
-            self.damaged.push(format!("{}: it names no revision that is there", path.display()));
+            self.damaged
+                .push(format!("{}: it names a revision that does not exist", path.display()));
         }
     }
 
@@ -190,10 +191,10 @@ impl History {
         let about: About =
             serde_json::from_slice(&bytes).map_err(|error| why(&error.to_string()))?;
         if about.number != number {
-            return Err(why("it tells of another revision"));
+            return Err(why("it belongs to another revision"));
         }
         match self.lacks(&about) {
-            Some(path) => Err(format!("{}: it is not what was written there", path.display())),
+            Some(path) => Err(format!("{}: it has changed since it was written", path.display())),
             None => Ok(about),
         }
     }
@@ -299,12 +300,14 @@ mod tests {
         let history = History::open(&folder.0, "l");
         let damaged = history.damaged().join("\n");
         for part in
-            ["2.json: EOF", "3.toml: it is not what", "6.json: missing field `time`", "head"]
+            ["2.json: EOF", "3.toml: it has changed", "6.json: missing field `time`", "head"]
         {
             assert!(damaged.contains(part), "{part}: {damaged}");
         }
         assert_eq!((history.head(), history.next()), (Some(5), 7));
-        assert!(history.load(4).unwrap_err().contains("4.toml: it is not what was written there"));
+        assert!(
+            history.load(4).unwrap_err().contains("4.toml: it has changed since it was written")
+        );
         assert!(history.load(5).is_ok() && history.load(3).is_err());
         assert!(!folder.0.join("l/9.weir-77").exists());
     }

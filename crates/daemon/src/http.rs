@@ -15,7 +15,10 @@ pub const METRICS: &str = "127.0.0.1:9477";
 /// A port at which metrics are asked for.
 pub(crate) fn open(address: SocketAddr) -> Result<TcpListener, String> {
     TcpListener::bind(address).map_err(|error| {
-        format!("no metrics at {address}: {error}; say another address, as in {METRICS}")
+        format!(
+            "metrics cannot be served at {address}: {error}; use another address, such as \
+            {METRICS}"
+        )
     })
 }
 
@@ -112,7 +115,7 @@ mod tests {
     fn a_request_without_end_is_cut_off() {
         let listener = open(([127, 0, 0, 1], 0).into()).unwrap();
         let here = listener.local_addr().unwrap();
-        assert!(open(here).unwrap_err().contains("no metrics at 127.0.0.1:"));
+        assert!(open(here).unwrap_err().contains("metrics cannot be served at 127.0.0.1:"));
         let mut client = TcpStream::connect(here).unwrap();
         let (stream, _) = listener.accept().unwrap();
         let asked = std::thread::spawn(move || answer(stream, || unreachable!()));

@@ -69,8 +69,8 @@ pub(crate) fn run() -> ExitCode {
                 return ExitCode::from(u8::try_from(status.code().unwrap_or(2)).unwrap_or(2));
             }
             _ if stop.load(Relaxed) => return ExitCode::SUCCESS,
-            (_, Some(signal)) => say(&format!("weir: killed by signal {signal}; starting again")),
-            (code, _) => say(&format!("weir: ended with {code:?}; starting again")),
+            (_, Some(signal)) => say(&format!("weir: killed by signal {signal}; restarting")),
+            (code, _) => say(&format!("weir: ended with {code:?}; restarting")),
         }
         if now().since(began) < FINE {
             #[expect(

@@ -135,7 +135,7 @@ impl Via {
     pub const fn about(self) -> &'static str {
         match self {
             Via::Auto => "AF_XDP where the kernel has it, packet sockets elsewhere",
-            Via::Xdp => "AF_XDP: the cheapest",
+            Via::Xdp => "AF_XDP: needs the least CPU time",
             Via::Packet => "Packet sockets: they work on every interface",
         }
     }

@@ -81,9 +81,9 @@ impl Lookout {
         }
         if link.facts().is_passed_by(now) && self.kept.bridge.is_some() {
             let what =
-                "frames passed unshaped in the last second: the kernel's bridge carries them";
-            let cure = "weir was late; it takes over by itself when the machine lets it, and \
-                        `weir status` says how late it was";
+                "frames passed unshaped in the last second: the kernel's bridge forwarded them";
+            let cure = "weir was late; it takes over by itself once it gets CPU time; `weir \
+                status` shows how late it was";
             troubles.push(Trouble::new(what, cure));
         }
         troubles.extend(self.signs(link));
@@ -142,9 +142,9 @@ impl Lookout {
         }
         (self.all_in_rest >= FOR_LONG).then(|| {
             Trouble::new(
-                format!("no class of the policy gets a frame: all of them are in \"{path}\""),
-                "`weir explain --packet` tells by which rule a packet goes where; are lan and wan \
-                 the right way round, and the addresses those that pass here?",
+                format!("no class of the policy gets a frame: all frames are in \"{path}\""),
+                "check with `weir explain --packet` which class a packet belongs to, whether lan \
+                 and wan are reversed, and whether the addresses are those that pass here",
             )
         })
     }

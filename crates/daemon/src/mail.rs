@@ -89,7 +89,7 @@ impl Mail {
                 Ok(())
             }
             Err(TrySendError::Full(_)) => {
-                Err("the packet thread does not open its mail".to_owned())
+                Err("the packet thread does not read its messages".to_owned())
             }
             Err(TrySendError::Disconnected(_)) => Err("the packet thread has ended".to_owned()),
         }
@@ -105,7 +105,7 @@ impl Mail {
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     self.owed += 1;
-                    return Err(format!("the packet thread has not answered for {PATIENCE:?}"));
+                    return Err(format!("the packet thread has not responded for {PATIENCE:?}"));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err("the packet thread has ended".to_owned());

@@ -217,7 +217,7 @@ impl Given {
     pub(crate) fn of(name: &str, answer: Answer) -> Result<Given, String> {
         let opened = answer.said.opened;
         let opened =
-            opened.ok_or_else(|| format!("{name}: the helper does not tell what it is"))?;
+            opened.ok_or_else(|| format!("{name}: the helper does not report what it is"))?;
         Ok(Given { name: name.to_owned(), opened, fds: answer.fds })
     }
 
@@ -297,8 +297,8 @@ fn packet(
                 pulse.bridge = Some(heart);
             }
             Err(why) => told.push(format!(
-                "frames for the box itself are not bounded, and if it routes (ip_forward), what it \
-                 routes is not shaped: {}; keep hosts from knowing its MAC address, or use a \
+                "frames for the box itself are not limited, and if it routes (ip_forward), routed \
+                 traffic is not shaped: {}; keep its MAC address unknown to hosts, or use a \
                  kernel with BPF",
                 why.join("; ")
             )),
@@ -370,8 +370,8 @@ impl Kept {
         }
         let BySide { lan, wan } = &self.names;
         Err(format!(
-            "neither guard nor helper let the bridge carry: nothing carries the traffic now; run \
-             `bridge link set dev {lan} isolated off` and `bridge link set dev {wan} isolated off`"
+            "neither guard nor helper has opened the bridge: the link is cut; run `bridge link \
+             set dev {lan} isolated off` and `bridge link set dev {wan} isolated off`"
         ))
     }
 

@@ -37,7 +37,7 @@ impl Kept {
                 }
                 PortState::NoLink => troubles.push(Trouble::new(
                     format!("{name} has no link, no frame passes"),
-                    format!("is the cable in, and the other end up? `ip link show {name}` tells"),
+                    format!("check the cable and the other end: `ip link show {name}`"),
                 )),
                 PortState::Up => {}
             }
@@ -53,8 +53,8 @@ impl Kept {
                 troubles.extend(look.troubles);
             }
             Err(why) => troubles.push(Trouble::new(
-                format!("{why}, so no interface that comes back is opened and no guard started"),
-                "start weir again as soon as that suits",
+                format!("{why}, so weir cannot reopen an interface or start a guard"),
+                "restart weir when convenient",
             )),
         }
         (events, troubles)
@@ -118,11 +118,11 @@ impl Kept {
         match Watch::start(&watch.page, &mut held(&self.helper)) {
             Ok(anew) => {
                 *watch = anew;
-                events.push("the guard did not look any more; another one was started".to_owned());
+                events.push("the guard did not respond; another one was started".to_owned());
             }
             Err(why) => troubles.push(Trouble::new(
-                "the guard has died, and if weir hangs now, the line may be cut",
-                format!("{}; start weir again as soon as that suits", why.join("; ")),
+                "the guard has died, and if weir hangs now, the link may be cut",
+                format!("{}; restart weir when convenient", why.join("; ")),
             )),
         }
     }
@@ -142,7 +142,7 @@ impl Kept {
                 doors[side] = None;
             }
             events.push(match taken {
-                Ok(_) => format!("{name} is gone: its frames have nowhere to go until it is back"),
+                Ok(_) => format!("{name} is gone: frames for it are dropped until it is back"),
                 Err(why) => why,
             });
         }

@@ -126,7 +126,7 @@ fn plan_for(reading: &Reading, link: &str) -> Result<Plan, Refused> {
     }
     reading.plans.iter().find(|plan| plan.name == link).cloned().ok_or_else(|| {
         let names: Vec<&str> = reading.plans.iter().map(|plan| plan.name.as_str()).collect();
-        let what = format!("{name} says nothing of the link \"{link}\"; nothing was changed");
+        let what = format!("{name} has no link \"{link}\"; nothing was changed");
         Refused::content(what, format!("it has [link.{}]", names.join("], [link.")))
     })
 }

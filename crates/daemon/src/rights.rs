@@ -52,13 +52,13 @@ impl User {
             }
             (Some(user), _) => Ok(user),
             (None, Some(name)) => Err(format!(
-                "there is no user \"{name}\"; `useradd --system {name}` makes one, without \
-                 --user weir takes a number that nobody has"
+                "there is no user \"{name}\"; create it with `useradd --system {name}`, or omit \
+                 --user to use an unused number"
             )),
             (None, None) => {
                 let taken: Vec<u32> = lines().filter_map(|f| Some(of(&f)?.id)).collect();
                 let mut free = FREE_USERS.filter(|id| !taken.contains(id));
-                let id = free.next().ok_or("all numbers for users are taken; name a --user")?;
+                let id = free.next().ok_or("no unused user number is left; name a --user")?;
                 Ok(User { id, group: id })
             }
         }
@@ -67,7 +67,7 @@ impl User {
     /// Makes the folder of the link's history this user's, and the one above it reachable.
     pub(crate) fn own(self, state: &Path, link: &str) -> Result<(), String> {
         let said = |path: &Path, e: &std::io::Error| {
-            format!("{} cannot be made the user's: {}", path.display(), files::why_not_written(e))
+            format!("{} cannot be given to the user: {}", path.display(), files::why_not_written(e))
         };
         let folder = state.join(link);
         fs::create_dir_all(&folder).map_err(|e| said(&folder, &e))?;
@@ -108,7 +108,7 @@ pub(crate) fn give_up(user: Option<User>, written: &Path) -> Result<Vec<String>,
     let read = [Path::new("/etc/passwd")];
     match privileges::confine(&read, &[written]) {
         Ok(confined) => notes.extend(unconfined(confined).map(str::to_owned)),
-        Err(error) => return Err(format!("files cannot be given up: {error}")),
+        Err(error) => return Err(format!("access to files cannot be given up: {error}")),
     }
     // before the user falls; where the limit stands, a right does the same
     let may_lock = privileges::lock_any_memory().is_ok();
@@ -150,16 +150,16 @@ pub(crate) fn keep_least() -> Result<(), String> {
 
 /// Keeps those of these rights that there are.
 fn keep_of(keep: &[Capability]) -> Result<(), String> {
-    let had = Capabilities::effective().map_err(|e| format!("no rights can be read: {e}"))?;
+    let had = Capabilities::effective().map_err(|e| format!("privileges cannot be read: {e}"))?;
     let keep: Vec<Capability> = keep.iter().copied().filter(|one| had.has(*one)).collect();
     privileges::drop_to(Capabilities::of(&keep))
-        .map_err(|error| format!("rights cannot be given up: {error}"))
+        .map_err(|error| format!("privileges cannot be given up: {error}"))
 }
 
 /// The packet thread's share of rights.
 pub(crate) fn keep_none() -> Result<(), String> {
     privileges::drop_to(Capabilities::NONE)
-        .map_err(|error| format!("rights cannot be given up: {error}"))?;
+        .map_err(|error| format!("privileges cannot be given up: {error}"))?;
     filter(Calls::Packets)
 }
 
@@ -174,6 +174,9 @@ fn filter(calls: Calls) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Names the folder in which the process of its own works.
+    const STATE: &str = "WEIR_RIGHTS_TEST";
 
     #[test]
     fn a_user_is_found_by_name_or_one_is_made_up_that_nobody_is() {
@@ -192,7 +195,10 @@ mod tests {
         // a user is of the whole process, so it is one of its own that changes
         let mut own = std::process::Command::new(std::env::current_exe().unwrap());
         own.args(["--exact", "--ignored", "rights::tests::in_a_process_of_its_own"]);
-        let done = own.output().unwrap();
+        // that one can remove nothing afterwards
+        let state = std::env::temp_dir().join(format!("weir-rights-{}", std::process::id()));
+        let done = own.env(STATE, &state).output().unwrap();
+        fs::remove_dir_all(&state).unwrap();
         let said = String::from_utf8_lossy(&done.stdout);
         assert!(done.status.success() && said.contains("1 passed"), "{said}");
     }
@@ -200,8 +206,10 @@ mod tests {
     #[test]
     #[ignore = "confines the whole process: another test runs it in one of its own"]
     fn in_a_process_of_its_own() {
-        let state = std::env::temp_dir().join(format!("weir-rights-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&state);
+        let Some(state) = std::env::var_os(STATE).map(std::path::PathBuf::from) else {
+            eprintln!("skipped: afterwards_only_the_history_can_be_reached runs it");
+            return;
+        };
         fs::create_dir_all(&state).unwrap();
         fs::set_permissions(&state, fs::Permissions::from_mode(0o755)).unwrap();
         let (beside, hidden) = (state.join("other"), state.join("hidden"));

@@ -235,7 +235,7 @@ impl Hall {
             let thread = Builder::new().name("signalled".to_owned());
             if let Err(why) = thread.spawn_scoped(scope, move || work(self)) {
                 self.reloads.store(0, Relaxed);
-                say(&format!("weir: a signal was not heeded: no thread: {why}"));
+                say(&format!("weir: a signal was ignored: no thread: {why}"));
             }
         }
     }
@@ -551,7 +551,10 @@ fn not_read(why: NoLine) -> Refused {
 
 /// Says that there are too many.
 fn refuse(stream: UnixStream) {
-    let what = format!("{} programs talk to this link already", limits::CONTROL_CONNECTIONS);
+    let what = format!(
+        "{} control clients are already connected to this link",
+        limits::CONTROL_CONNECTIONS
+    );
     let line =
         weir_control::line::<()>(&Err(Refused::cannot(what, "try again when one of them is done")));
     // so short that it fits into any socket: nobody waits for who does not read

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use weir_io::Link;
+use weir_io::LinkType;
 use weir_packet::{Headers, Net, Side, ethernet};
 use weir_policy::{Addresses, Plan};
 use weir_units::Prefix;
@@ -41,9 +41,9 @@ impl Sides {
     }
 
     /// The side that a frame came from.
-    pub fn of(&mut self, link: Link, headers: &Headers, bytes: &[u8]) -> Side {
+    pub fn of(&mut self, link: LinkType, headers: &Headers, bytes: &[u8]) -> Side {
         // other links have no MACs; those of the frame are made up and all the same
-        let sender = ethernet::source_mac(bytes).filter(|_| link == Link::Ethernet);
+        let sender = ethernet::source_mac(bytes).filter(|_| link == LinkType::Ethernet);
         let side = match self.by_address(headers) {
             Some(side) => side,
             None => match sender.and_then(|mac| self.senders.get(&mac)) {

@@ -62,13 +62,13 @@ impl Signs {
         if self.reversed.is_almost_all() {
             troubles.push(Trouble::new(
                 format!(
-                    "the ports look reversed: {} of {} frames with an address of the LAN came in \
-                     at {wan}, or were for one and came in at {lan}",
+                    "the ports look reversed: {} of {} frames with a LAN address arrived from it \
+                     at {wan}, or for it at {lan}",
                     self.reversed.with, self.reversed.of
                 ),
                 format!(
                     "if {wan} leads to your hosts, write lan = \"{wan}\", wan = \"{lan}\" and \
-                     start weir again"
+                     restart weir"
                 ),
             ));
         }
@@ -78,8 +78,8 @@ impl Signs {
                 troubles.push(Trouble::new(
                     format!("frames at {port} have checksums that were left to hardware"),
                     format!(
-                        "nobody will accept them; run `ethtool -K DEV tx off` at the other end of \
-                         {port}, or start weir with --io packet"
+                        "receivers will drop them; run `ethtool -K DEV tx off` at the other end \
+                         of {port}, or start weir with --io packet"
                     ),
                 ));
             }

@@ -36,7 +36,10 @@ impl Socket {
             // where others can write, a link may lead anywhere
             if !std::fs::symlink_metadata(folder).map_err(|e| why(&e))?.is_dir() {
                 let name = folder.display();
-                return Err(format!("{name} is not a directory: name the one that it leads to"));
+                return Err(format!(
+                    "{name} is not a directory: if it is a symbolic link, give the directory \
+                     behind it"
+                ));
             }
         }
         let lock = lock_file(&path.with_extension("lock"))?;
@@ -94,7 +97,7 @@ fn lock_file(path: &Path) -> Result<File, String> {
         Err(error) if error.raw_os_error() != Some(Errno::LOOP.raw_os_error()) => {
             Err(format!("{name}: {}", files::why(&error)))
         }
-        Ok(_) | Err(_) => Err(format!("{name} is there and is not a file: move it away")),
+        Ok(_) | Err(_) => Err(format!("{name} exists and is not a file: move it away")),
     }
 }
 
@@ -105,12 +108,12 @@ fn clear(path: &Path) -> Result<(), String> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(format!("{name}: {}", files::why(&error))),
         Ok(about) if !about.file_type().is_socket() => {
-            return Err(format!("{name} is there and is no socket: move it away"));
+            return Err(format!("{name} exists and is not a socket: move it away"));
         }
         Ok(_) => {}
     }
     match UnixStream::connect(path) {
-        Ok(_) => Err(format!("somebody answers at {name} already")),
+        Ok(_) => Err(format!("another process already serves {name}")),
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
             std::fs::remove_file(path).map_err(|e| format!("{name}: {}", files::why(&e)))
         }
@@ -242,11 +245,14 @@ mod tests {
         // somebody who knows nothing of locks
         let other = UnixListener::bind(&path).unwrap();
         let no = Socket::open(&path).unwrap_err();
-        assert!(no.contains("somebody answers") && UnixStream::connect(&path).is_ok(), "{no}");
+        assert!(
+            no.contains("another process already serves") && UnixStream::connect(&path).is_ok(),
+            "{no}"
+        );
         drop(other);
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "a file").unwrap();
-        assert!(Socket::open(&path).unwrap_err().contains("no socket"));
+        assert!(Socket::open(&path).unwrap_err().contains("is not a socket"));
         assert!(path.exists());
     }
 

@@ -23,7 +23,7 @@ use crate::begin::begin;
 use crate::clock;
 use crate::control::Control;
 use crate::facts::Facts;
-use crate::handover::{Estate, Will, send_the_rest};
+use crate::handover::{Estate, Handed, Will, send_the_rest};
 use crate::history::History;
 use crate::http;
 use crate::link::{Link, Start};
@@ -89,27 +89,16 @@ fn up(args: &Args) -> Result<ExitCode, ExitCode> {
         ExitCode::from(2)
     })?;
     pulse.has_bypass = kept.bridge.is_some();
-    let mut seed = seed().map_err(|why| problem(&why))?;
     let will = Will::at(history.folder());
     let notes = give_up(user, args, &name).map_err(|why| problem(&why))?;
     kept.notes.iter().chain(&notes).for_each(|note| say(&format!("weir: {note}")));
-    let handed = will.take().unwrap_or_else(|why| {
-        say(&format!("weir: {why}"));
-        None
-    });
-    // hosts that write the addresses of others are known by it
-    seed = handed.as_ref().map_or(seed, |handed| handed.estate.seed);
-    let (cpu, first) = (args.cpu, !args.polite);
+    let (handed, seed) = handed(&will).map_err(|why| problem(&why))?;
+    let (cpu, first, queue_frames) = (args.cpu, !args.polite, args.queue as usize);
     let (settled, has_settled) = mpsc::sync_channel(1);
     let link = Link::start(Start {
         plan,
         observing: args.observe,
-        config: Config {
-            queue_frames: args.queue as usize,
-            seed,
-            watch: true,
-            ..Config::default()
-        },
+        config: Config { queue_frames, seed, watch: true, ..Config::default() },
         pool,
         ports,
         pulse,
@@ -130,6 +119,17 @@ fn up(args: &Args) -> Result<ExitCode, ExitCode> {
     say(&begun(&link, &kept));
     let control = Control::new(link, begin, history, &file, now());
     Ok(serve((control, reader), &doors, signals, (kept, &will, seed)))
+}
+
+/// What the weir before has left, and the secret by which hosts are told apart: its own where there
+/// is one, because connections of hosts that spoof others are known by it.
+fn handed(will: &Will) -> Result<(Option<Handed>, u128), String> {
+    let handed = will.take().unwrap_or_else(|why| {
+        say(&format!("weir: {why}"));
+        None
+    });
+    let seed = handed.as_ref().map_or_else(seed, |handed| Ok(handed.estate.seed))?;
+    Ok((handed, seed))
 }
 
 /// Looks after the link; what is new is logged, what is wrong is told to systemd as well.
@@ -180,7 +180,7 @@ fn serve(
                 signals::Signal::Stop => Signal::Stop,
                 signals::Signal::Dump => Signal::Dump,
                 signals::Signal::Hangup => {
-                    say("weir: the terminal was closed; the link goes on");
+                    say("weir: the terminal was closed; the link keeps running");
                     continue;
                 }
             };
@@ -218,9 +218,8 @@ fn serve(
         say(&format!("weir: {line}"));
     }
     if broken {
-        say(
-            "weir: the packet thread has ended by a fault of weir: please report what stands above",
-        );
+        say("weir: the packet thread has ended because of a bug in weir: please report the lines \
+             above");
         return ExitCode::from(BROKEN);
     }
     ExitCode::from(u8::from(cut.is_some()))
@@ -272,7 +271,10 @@ fn link_of(args: &Args, reading: &Result<Reading, String>) -> Result<String, Exi
             plans => {
                 let names: Vec<&str> = plans.iter().map(|plan| &*plan.name).collect();
                 let names = names.join(", ");
-                Err(problem(&format!("the policy has {names}: say --link NAME, one weir each")))
+                Err(problem(&format!(
+                    "the policy has {names}: choose one with --link NAME, and \
+                    run one weir for each"
+                )))
             }
         },
     }
@@ -284,7 +286,7 @@ fn doors(args: &Args, link: &str) -> Result<Doors, ExitCode> {
     let path = path.unwrap_or_else(|| weir_control::path_of(Path::new(weir_control::FOLDER), link));
     let socket = Socket::open(&path).map_err(|why| {
         problem(&format!(
-            "{why}; `weir status --socket {}` tells who runs this link, `weir stop` ends it",
+            "{why}; `weir status --socket {}` shows the running link, `weir stop` ends it",
             path.display()
         ))
     })?;
@@ -300,11 +302,11 @@ fn begun(link: &Link, kept: &Kept) -> String {
     let plan = link.plan();
     let root = plan.nodes[0].shares;
     let bridge = match &kept.bridge {
-        Some(bridge) => format!("; when weir is away, the bridge {bridge} carries it"),
-        None => "; when weir is away, nothing carries it".to_owned(),
+        Some(bridge) => format!("; if weir stops, bridge {bridge} forwards traffic unshaped"),
+        None => "; if weir stops, the link is cut".to_owned(),
     };
     let shaped = match link.is_observing() {
-        true => "watched and not shaped".to_owned(),
+        true => "observed and not shaped".to_owned(),
         false => format!("shaped to {} down and {} up", root.down.rate, root.up.rate),
     };
     let ports = format!("{} | {}", kept.name(Side::Lan), kept.name(Side::Wan));
@@ -322,7 +324,7 @@ fn settle_in(cpu: Option<usize>, first: bool) -> Result<Vec<String>, String> {
         notes.push(format!("CPU {cpu} is not available for packets: {error}"));
     }
     if first && let Err(error) = weir_io::wait::be_first() {
-        notes.push(format!("packets do not go before other programs: {error}"));
+        notes.push(format!("real-time scheduling is not available for the packet thread: {error}"));
     }
     rights::keep_none()?;
     Ok(notes)
@@ -354,7 +356,7 @@ fn beat(facts: Arc<Facts>) {
         }
     });
     if let Err(error) = spawned {
-        say(&format!("weir: the watchdog will start weir again: no thread to calm it: {error}"));
+        say(&format!("weir: the watchdog will restart weir: no thread to notify it: {error}"));
     }
 }
 

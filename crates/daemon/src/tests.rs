@@ -332,7 +332,7 @@ fn a_bad_policy_changes_nothing_and_all_its_problems_are_said() {
         (policy("10mbti").replace("10%", "x"), "3 errors"),
         ("[".to_owned(), "this is not TOML"),
         (policy("1mbit").replace("link.l", "link.m"), "it has [link.m]"),
-        (policy("1mbit").replace("\"b\"", "\"c\""), "interfaces change with a restart"),
+        (policy("1mbit").replace("\"b\"", "\"c\""), "restart weir to change interfaces"),
         (policy("1mbit") + "[subscribers]\nfile = \"s.csv\"\n", "did not come with the policy"),
     ] {
         let answer = world.ask(apply(&text, None));
@@ -402,7 +402,7 @@ fn one_can_go_back_to_what_was() {
     // while one waits, going back is to what was confirmed
     world.ask(apply(&policy("8gbit"), Some(60)));
     assert_eq!(world.ask(back(None))["revision"]["number"], 6);
-    assert!(world.ask(Request::Confirm).to_string().contains("nothing waits"));
+    assert!(world.ask(Request::Confirm).to_string().contains("no change waits"));
     world.stop();
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use weir_classify::Index;
 use weir_condition::police;
 use weir_policy::Plan;
-use weir_policy::plan::{Kind, NodeId};
+use weir_policy::plan::{NodeId, NodeKind};
 use weir_shape::tree::Edit;
 use weir_units::ByWay;
 
@@ -101,7 +101,7 @@ impl Below {
         let own = |id: usize| {
             let slot = layout.slots[id];
             let made = NodeId::try_from(id).ok().and_then(|id| layout.each.get(&id));
-            let is_leaf = plan.nodes[id].kind != Kind::Interior;
+            let is_leaf = plan.nodes[id].kind != NodeKind::Interior;
             let itself = is_leaf.then_some(slot..slot + 1);
             itself.into_iter().chain(made.map(|&(first, count)| first..first + count))
         };
@@ -121,7 +121,7 @@ impl Below {
             for (at, range) in (start as usize..).zip(own(id)) {
                 leaves[at] = range;
             }
-            if plan.nodes[id].kind != Kind::Leaf {
+            if plan.nodes[id].kind != NodeKind::Leaf {
                 parts.push((layout.slots[id], start..start + counts[id]));
             }
         }

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 use weir_classify::Owner;
 use weir_packet::{Fault, Headers, Reason, Side, show};
-use weir_policy::plan::{Kind, Node, NodeId};
-use weir_policy::{Place, Plan, say};
+use weir_policy::plan::{Node, NodeId, NodeKind};
+use weir_policy::{Plan, Position, say};
 use weir_units::{Rate, Way};
 
 use crate::lower::{self, Table};
@@ -88,19 +88,19 @@ impl Engine {
 impl Trace {
     /// The packet's way, a line per stage; `position` tells `file:line:column` of a place.
     #[must_use]
-    pub fn words(&self, plan: &Plan, position: impl Fn(Place) -> String) -> Vec<String> {
+    pub fn words(&self, plan: &Plan, position: impl Fn(Position) -> String) -> Vec<String> {
         let (from, to) = match self.way {
             Way::Up => (&plan.lan, &plan.wan),
             Way::Down => (&plan.wan, &plan.lan),
         };
-        let mut lines = vec![format!("port      in on {from}, out on {to}: {}", self.way.name())];
+        let mut lines = vec![format!("port      in {from}, out {to}: {}", self.way.name())];
         lines.push(format!("packet    {}", self.packet));
         if let Some(reason) = self.dropped {
             lines.push(format!("dropped   {}", reason.meaning()));
             return lines;
         }
         if let Some(fault) = self.fault {
-            lines.push(format!("          {fault}; what could be read before that counts"));
+            lines.push(format!("          {fault}; what was parsed before it counts"));
         }
         lines.push(format!("classify  {}", self.class(plan, &position)));
         let words = say::leaf(plan.words_of(self.node));
@@ -129,7 +129,7 @@ impl Trace {
         }
     }
 
-    fn class(&self, plan: &Plan, position: &impl Fn(Place) -> String) -> String {
+    fn class(&self, plan: &Plan, position: &impl Fn(Position) -> String) -> String {
         let Some((asked, rule)) = self.by else {
             return format!("{}: no rule matches", self.leaf(plan));
         };
@@ -154,7 +154,7 @@ impl Trace {
         let words = |(node, Scaled { rate, factor }): &(NodeId, Scaled)| {
             let path = &plan.node(*node).path;
             format!(
-                "          {path}: {rate} of its guarantee while all beside it have traffic, \
+                "          {path}: {rate} of its guarantee while all its siblings have traffic, \
                  scaled by 0.{factor:03}"
             )
         };
@@ -164,18 +164,18 @@ impl Trace {
     fn waits(&self, plan: &Plan, words: &[(&str, String)]) -> String {
         let node = plan.node(self.node);
         let mut text = match &node.kind {
-            Kind::Each(each) => {
+            NodeKind::Each(each) => {
                 let shares = shares(&each.shares[self.way]);
                 format!("a leaf of its own: {shares}")
             }
-            Kind::Leaf | Kind::Interior => limit(plan, node, self.way),
+            NodeKind::Leaf | NodeKind::Interior => limit(plan, node, self.way),
         };
         for (word, value) in words {
             let _ = write!(text, ", {word} {value}");
         }
         match self.ahead {
             0 => text,
-            frames => format!("{text}; {frames} frames wait before it"),
+            frames => format!("{text}; {frames} frames are queued before it"),
         }
     }
 }
@@ -183,12 +183,12 @@ impl Trace {
 fn limit(plan: &Plan, node: &Node, way: Way) -> String {
     let said = &node.shares[way];
     if node.depth == 0 {
-        return format!("/ is link {}: {}", plan.name, said.rate);
+        return format!("/ (link {}): {}", plan.name, said.rate);
     }
     let priority = say::priority(node.priority);
     format!("{}: {}, priority {priority}", node.path, shares(said))
 }
 
 fn shares(shares: &weir_policy::plan::Shares) -> String {
-    format!("guaranteed {}, at most {}", shares.rate, shares.ceil)
+    format!("guaranteed {}, ceiling {}", shares.rate, shares.ceil)
 }

@@ -12,9 +12,9 @@ mod tree;
 
 use std::ops::Range;
 
-use weir_policy::plan::{EachPlan, Kind, Node, NodeId, Shares};
+use weir_policy::plan::{EachPlan, Node, NodeId, NodeKind, Shares};
 use weir_policy::{Enforce, LeafWords, Plan};
-use weir_shape::Link;
+use weir_shape::FrameCost;
 use weir_units::{ByWay, Rate, Way};
 
 use crate::change::Layout;
@@ -29,7 +29,7 @@ pub(crate) struct Table<'p> {
     /// For the words of leaves, and the rules.
     plan: &'p Plan,
     /// What a frame costs on the link.
-    pub(crate) link: Link,
+    pub(crate) link: FrameCost,
     /// The leaf for frames that are nobody's.
     rest: u32,
     /// Whether nodes may be limited while traffic flows.
@@ -162,19 +162,19 @@ impl Row<'_> {
 
 fn own<'p>(node: &'p Node, id: NodeId, layout: &Layout) -> Own<'p> {
     match (&node.kind, layout.each.get(&id)) {
-        (Kind::Interior, _) => Own::None,
-        (Kind::Each(each), Some(&(first, count))) => Own::Made {
+        (NodeKind::Interior, _) => Own::None,
+        (NodeKind::Each(each), Some(&(first, count))) => Own::Made {
             leaves: first..first + count,
             each,
             others: layout.slots[each.others as usize],
         },
-        (Kind::Leaf | Kind::Each(_), _) => Own::Itself,
+        (NodeKind::Leaf | NodeKind::Each(_), _) => Own::Itself,
     }
 }
 
 /// What a frame costs on the link.
-pub(crate) fn link(plan: &Plan) -> Link {
-    Link { layer: plan.counts, overhead: plan.overhead }
+pub(crate) fn link(plan: &Plan) -> FrameCost {
+    FrameCost { layer: plan.counts, overhead: plan.overhead }
 }
 
 /// What the stages are told of one policy.

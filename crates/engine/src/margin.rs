@@ -25,7 +25,7 @@ mod slope;
 mod window;
 
 use weir_policy::Plan;
-use weir_shape::Link;
+use weir_shape::FrameCost;
 use weir_units::{Instant, Rate, Span, Way};
 
 use crate::ledger::Counters;
@@ -45,7 +45,7 @@ pub struct Margin {
     slope: Slope,
     /// What the operator says that the line carries: the rate is never higher.
     told: Rate,
-    link: Link,
+    link: FrameCost,
     /// What is in use.
     rate: Rate,
     /// What the line carried when it was seen to be the limit, and how many hosts of the WAN side

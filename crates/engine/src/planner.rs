@@ -9,7 +9,7 @@ use std::sync::Arc;
 use weir_classify::Index;
 use weir_condition::police;
 use weir_policy::Plan;
-use weir_policy::plan::{Kind, NodeId};
+use weir_policy::plan::{NodeId, NodeKind};
 use weir_shape::tree::Edit;
 use weir_units::{By, ByWay, limits as bounds};
 
@@ -168,12 +168,12 @@ impl Planner {
                     slot.start
                 }
             };
-            let is_leaf = node.kind == Kind::Leaf;
+            let is_leaf = node.kind == NodeKind::Leaf;
             if before.is_some_and(|before| before.is_leaf) && !is_leaf {
                 parted.push((slot, id));
             }
             let each = match &node.kind {
-                Kind::Each(each) => {
+                NodeKind::Each(each) => {
                     let same = before.and_then(|before| before.each.clone());
                     let same =
                         same.filter(|(by, range)| *by == each.by && each_len(range) == each.count);
@@ -189,7 +189,7 @@ impl Planner {
                     kept.insert(range.start);
                     Some((each.by, range))
                 }
-                Kind::Leaf | Kind::Interior => None,
+                NodeKind::Leaf | NodeKind::Interior => None,
             };
             layout.slots.push(slot);
             kept.insert(slot);
@@ -263,7 +263,7 @@ fn heirs(plan: &Plan, layout: &Layout, parted: &[(u32, NodeId)]) -> Vec<(u32, u3
 
 /// The leaf that takes what a class's children or made leaves do not.
 fn spare(plan: &Plan, node: NodeId) -> NodeId {
-    if let Kind::Each(each) = &plan.node(node).kind {
+    if let NodeKind::Each(each) = &plan.node(node).kind {
         return each.others;
     }
     plan.find(&format!("{}/(rest)", plan.node(node).path)).unwrap_or(plan.rest)

@@ -139,7 +139,7 @@ impl Report {
         join(&mut sums[0], &books.gone);
         let mut rows = Vec::with_capacity(plan.nodes.len());
         for ((node, counters), id) in plan.nodes.iter().zip(sums).zip(0..) {
-            let is_leaf = node.kind == weir_policy::plan::Kind::Leaf;
+            let is_leaf = node.kind == weir_policy::plan::NodeKind::Leaf;
             rows.push(Row { path: node.path.to_string(), depth: node.depth, is_leaf, counters });
             if let Some(mut made) = made.remove(&id) {
                 made.sort_by(|a, b| a.path.cmp(&b.path));

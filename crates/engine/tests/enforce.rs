@@ -378,9 +378,10 @@ fn a_guarantee_that_is_scaled_is_explained() {
         let trace = world.engine.trace(&world.plan, Side::Lan, &World::frame(11, 0));
         trace.words(&world.plan, |_| String::new()).pop().expect("lines")
     };
-    assert!(said(&world).contains("/ is link"), "{}", said(&world));
+    assert!(said(&world).contains("/ (link l): 100mbit"), "{}", said(&world));
     world.engine.limits(world.now, &[(0, Way::Up, mbit(60))]);
-    let want = "/a: 37.125mbit of its guarantee while all beside it have traffic, scaled by 0.742";
+    let want = "/a: 37.125mbit of its guarantee while all its siblings have traffic, \
+                scaled by 0.742";
     assert_eq!(said(&world).trim(), want);
     // one without a guarantee has none to lose
     let trace = world.engine.trace(&world.plan, Side::Lan, &World::frame(13, 0));

@@ -24,7 +24,7 @@ pub mod wait;
 #[expect(unsafe_code, reason = "system calls, and rings that the kernel shares")]
 mod xsk;
 
-pub use capture::{Capture, CaptureError, Fault, Link, PcapWriter, Record, to_ethernet};
+pub use capture::{Capture, CaptureError, Fault, LinkType, PcapWriter, Record, to_ethernet};
 pub use memory::{MemoryPort, MemoryWire};
 pub use packet::{PacketPort, PacketSockets};
 pub use port::{OpenError, Port, PortCounters, PortState};

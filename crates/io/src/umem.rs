@@ -74,7 +74,6 @@ pub struct Umem {
     len: usize,
     frames: usize,
     size: FrameSize,
-    huge_pages: bool,
 }
 
 impl Umem {
@@ -83,16 +82,17 @@ impl Umem {
     pub fn with_pool(frames: usize, size: FrameSize) -> io::Result<(Umem, Pool)> {
         let len = len_of(frames, size)?;
         let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        let (view, huge_pages) = match map(len, private | libc::MAP_HUGETLB, None) {
-            Ok(view) => (view, true),
-            Err(_) => (map(len, private, None)?, false),
+        let view = match map(len, private | libc::MAP_HUGETLB, None) {
+            Ok(view) => view,
+            Err(_) => {
+                let view = map(len, private, None)?;
+                advise(view, libc::MADV_HUGEPAGE);
+                view
+            }
         };
         let address = view.as_ptr().expose_provenance() as u64;
-        if !huge_pages {
-            advise(view, libc::MADV_HUGEPAGE);
-        }
         let pool = Pool::lent(view, size.bytes());
-        Ok((Umem::of(&pool, address, len, size, huge_pages), pool))
+        Ok((Umem::of(&pool, address, len, size), pool))
     }
 
     /// The same for several threads, each with a pool that is its part of the memory: a frame may
@@ -108,39 +108,27 @@ impl Umem {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         let len = len_of(frames, size)?;
-        let (views, huge_pages) = match views(len, parts, libc::MFD_HUGETLB) {
-            Ok(views) => (views, true),
-            Err(_) => (views(len, parts, 0)?, false),
+        let views = match views(len, parts, libc::MFD_HUGETLB) {
+            Ok(views) => views,
+            Err(_) => {
+                let mut views = views(len, parts, 0)?;
+                views.iter_mut().for_each(|view| advise(view, libc::MADV_HUGEPAGE));
+                views
+            }
         };
-        let mut views = views;
         let address = views[0].as_ptr().expose_provenance() as u64;
-        if !huge_pages {
-            views.iter_mut().for_each(|view| advise(view, libc::MADV_HUGEPAGE));
-        }
         let pools = Pool::parted(views, size.bytes());
-        Ok((Umem::of(&pools[0], address, len, size, huge_pages), pools))
+        Ok((Umem::of(&pools[0], address, len, size), pools))
     }
 
-    fn of(pool: &Pool, address: u64, len: usize, size: FrameSize, huge_pages: bool) -> Umem {
-        Umem { id: pool.memory(), address, len, frames: pool.capacity(), size, huge_pages }
+    fn of(pool: &Pool, address: u64, len: usize, size: FrameSize) -> Umem {
+        Umem { id: pool.memory(), address, len, frames: pool.capacity(), size }
     }
 
     /// Buffers in all: what was asked for, rounded up to whole huge pages.
     #[must_use]
     pub fn frames(&self) -> usize {
         self.frames
-    }
-
-    /// Bytes of one buffer.
-    #[must_use]
-    pub fn frame_size(&self) -> FrameSize {
-        self.size
-    }
-
-    /// Whether it lies on huge pages that were set aside (`vm.nr_hugepages`).
-    #[must_use]
-    pub fn has_huge_pages(&self) -> bool {
-        self.huge_pages
     }
 
     /// Which memory it is: that of the pool that came with it.

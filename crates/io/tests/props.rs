@@ -1,7 +1,7 @@
 //! What is written reads back the same, and no bytes at all make the reader panic.
 
 use proptest::prelude::*;
-use weir_io::{Capture, Link, PcapWriter, to_ethernet};
+use weir_io::{Capture, LinkType, PcapWriter, to_ethernet};
 use weir_units::Instant;
 
 const MAGICS: [[u8; 4]; 5] = [
@@ -48,7 +48,7 @@ proptest! {
             prop_assert_eq!(record.at.ns(), *at);
             prop_assert_eq!(record.original_len, *original);
             prop_assert_eq!(record.bytes, &bytes[..]);
-            prop_assert_eq!(record.link, Link::Ethernet);
+            prop_assert_eq!(record.link, LinkType::Ethernet);
         }
         prop_assert!(capture.next().unwrap().is_none());
         prop_assert!(capture.truncated().is_none());

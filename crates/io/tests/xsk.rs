@@ -63,7 +63,7 @@ fn spec(name: &str, queues: u32) -> XskSpec {
     XskSpec { queues: 0..queues, ring_frames: RING, ..XskSpec::of(name, ifindex(name)) }
 }
 
-/// One turn of a box that is a wire: what comes in at one side leaves at the other.
+/// One turn of a box that only forwards: what comes in at one side leaves at the other.
 fn turn(a: &mut Side, b: &mut Side, pool: &mut Pool) -> usize {
     let frames = one_way(&mut a.port, &mut b.port, pool) + one_way(&mut b.port, &mut a.port, pool);
     a.port.settle(pool);
@@ -186,7 +186,8 @@ fn a_silent_daemon_is_passed_by_and_found_again() {
     assert_eq!(br.receive(), Some(to_box));
     assert_eq!(a.heart.counts().to_box, 1);
 
-    // a daemon that stands aside, and one whose port is closed while it still beats
+    // a daemon that passes all frames to the kernel, and one whose port is closed while it still
+    // beats
     a.heart.take(false);
     until_arrived(&a0, &b0);
     a.heart.take(true);

@@ -11,7 +11,7 @@ pub mod metrics;
 mod named;
 mod number;
 pub mod outcome;
-pub mod plot;
+mod plot;
 mod report;
 mod result;
 pub mod run;
@@ -19,15 +19,13 @@ pub mod scenario;
 mod sharing;
 mod summary;
 pub mod systems;
+pub mod tables;
 
 pub use claim::{Bound, Claim, Expected, Holds, Judged, Printed};
 pub use compare::{Comparison, Difference};
 pub use grid::Grid;
 pub use named::Named;
 pub use number::grouped;
-pub use report::{Block, Drawing, Kind, Logarithm, Report, Section};
-pub use result::{
-    Driver, Extreme, Figure, Figures, Outcome, Profile, Series, over_seeds, read, write,
-    write_group,
-};
+pub use report::{Block, Drawing, Logarithm, PlotKind, Report, Section};
+pub use result::{Driver, Figure, Figures, Outcome, Profile, Series, read, write, write_group};
 pub use summary::{summary, tally};

@@ -67,9 +67,9 @@ pub fn named(name: &str) -> Vec<Experiment> {
 
 /// A bandwidth manager that stands in the experiments: what its leaves do.
 #[derive(Clone, Copy, Debug)]
-pub struct System {
+pub(crate) struct System {
     /// Its name, as profiles know it.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// A sentence in the first line, and words of a policy behind it.
     text: &'static str,
 }
@@ -84,7 +84,7 @@ macro_rules! system {
 }
 
 /// The systems of the survey, in its order.
-pub const SYSTEMS: &[System] = &[
+pub(crate) const SYSTEMS: &[System] = &[
     system!("altq-cbq"),
     system!("altq-cbq-red"),
     system!("guardian"),
@@ -101,14 +101,12 @@ pub const SYSTEMS: &[System] = &[
 
 impl System {
     /// What it is.
-    #[must_use]
-    pub fn about(&self) -> &'static str {
+    pub(crate) fn about(&self) -> &'static str {
         self.text.lines().next().map_or("", |line| line.trim_start_matches(['#', ' ']))
     }
 
     /// The words of a policy for all its leaves.
-    #[must_use]
-    pub const fn words(&self) -> &'static str {
+    pub(crate) const fn words(&self) -> &'static str {
         self.text
     }
 }

@@ -2,32 +2,26 @@
 //! them, and a few series to look at.
 
 use crate::figures::{bins, figures};
-use crate::result::{Driver, Figure, Outcome, Series};
+use crate::result::{Driver, Outcome, Series};
 use crate::run::Run;
-use crate::scenario::{self, Scenario};
-use crate::{Bound, Claim, Drawing, Expected, Figures, Kind, Printed};
+use crate::scenario::Scenario;
+use crate::{Claim, Drawing, Expected, PlotKind};
 
 /// What `runs` (by profile and seed) of the named profiles have shown, beside what is expected.
-///
-/// # Errors
-/// A claim's bound cannot be read; in words.
+#[must_use]
 pub fn outcome(
     (name, driver): (&str, Driver),
     (scenario, expected): (&Scenario, &Expected),
     profiles: &[usize],
     runs: &[Vec<Run>],
     seeds: u32,
-) -> Result<Outcome, String> {
+) -> Outcome {
     // a run of one profile is about that one; a run of several is about ours
     let names: Vec<&str> = profiles.iter().map(|&p| scenario.profiles[p].name.as_str()).collect();
     let main = if names.len() == 1 || !names.contains(&"weir") { names[0] } else { "weir" };
     let mut outcome = Outcome::new(name, driver, seeds, main);
     for (profile, runs) in names.iter().zip(runs) {
-        let mut all = Figures::default();
-        for (key, figure) in figures(scenario, runs) {
-            all.set(&key, Figure { mean: figure.mean, sd: Some(figure.sd) });
-        }
-        outcome.set(profile, all);
+        outcome.set(profile, figures(scenario, runs));
     }
     for (profile, runs) in names.iter().zip(runs) {
         let Some(first) = runs.first() else { continue };
@@ -39,17 +33,20 @@ pub fn outcome(
             }
         }
     }
-    let claims: Result<Vec<Claim>, String> =
-        scenario.claims.iter().map(|claim| judgeable(scenario, claim, seeds)).collect();
-    let mut claims = claims?;
-    for (claim, said) in claims.iter_mut().zip(&scenario.claims) {
+    let of_scenario = scenario.claims.iter().map(|said| {
         let profile = &scenario.profiles[said.profile].name;
-        let printed = || expected.printed(profile, &scenario.metrics[said.metric].name).cloned();
-        claim.paper = claim.paper.take().or_else(printed);
-    }
-    claims.extend(expected.claims.iter().cloned());
+        let printed = expected.printed(profile, &scenario.metrics[said.metric].name);
+        let few = format!("{} seeds: one run says nothing", said.seeds);
+        let claim = said.claim.clone();
+        Claim {
+            paper: claim.paper.or_else(|| printed.cloned()),
+            pending: claim.pending.or_else(|| (seeds < said.seeds).then_some(few)),
+            ..claim
+        }
+    });
+    let claims: Vec<Claim> = of_scenario.chain(expected.claims.iter().cloned()).collect();
     outcome.judge(&claims, None);
-    Ok(outcome)
+    outcome
 }
 
 /// What each flow or leaf had over time, by its name.
@@ -68,36 +65,6 @@ fn over(scenario: &Scenario, run: &Run) -> Vec<(String, Series)> {
 fn time(scenario: &Scenario, bin: usize) -> f64 {
     let from = scenario.measure.0.ns() as f64;
     (from + scenario.bin.ns() as f64 * (bin as f64 + 0.5)) / 1e9
-}
-
-/// A claim of the scenario in the words of claims.
-fn judgeable(scenario: &Scenario, claim: &scenario::Claim, seeds: u32) -> Result<Claim, String> {
-    use crate::scenario::Bound as B;
-    let key = |profile: usize| {
-        let profile = &scenario.profiles[profile].name;
-        let metric = &scenario.metrics[claim.metric].name;
-        if profile == "weir" { metric.clone() } else { format!("{profile}:{metric}") }
-    };
-    let ours = key(claim.profile);
-    let text = match &claim.bound {
-        B::AtMost(most) => format!("{ours} <= {most}"),
-        B::AtLeast(least) => format!("{ours} >= {least}"),
-        B::Near(near, within) => format!("{ours} within {within} of {near}"),
-        B::AtMostOf(other, part) => format!("{ours} <= {part} * {}", key(*other)),
-        B::AtLeastOf(other, part) => format!("{ours} >= {part} * {}", key(*other)),
-    };
-    let bound: Bound = text.parse()?;
-    let few = (seeds < claim.seeds).then(|| format!("{} seeds: one run says nothing", claim.seeds));
-    let paper = (!claim.paper.is_empty()).then(|| Printed::Words(claim.paper.clone()));
-    Ok(Claim {
-        id: claim.id.clone(),
-        text: claim.text.clone(),
-        paper,
-        bound,
-        live: None,
-        pending: claim.pending.clone().or(few),
-        differs: claim.differs.clone(),
-    })
 }
 
 /// What is drawn of an outcome where nobody says otherwise: bars for figures that there are several
@@ -125,11 +92,11 @@ pub fn drawn(outcome: &Outcome, expected: &Expected) -> Expected {
     };
     let bars = families.iter().map(|family| {
         let title = format!("{}, by case and profile", family.replace('_', " "));
-        drawing(Kind::Bars, title, format!("{family}.*"), family)
+        drawing(PlotKind::Bars, title, format!("{family}.*"), family)
     });
     let lines = outcome.each_profile().map(|(profile, _)| {
         let title = format!("Who has how much over time: {profile}, the first seed");
-        drawing(Kind::Lines, title, format!("{profile}.*"), "")
+        drawing(PlotKind::Lines, title, format!("{profile}.*"), "")
     });
     Expected { plots: bars.chain(lines).collect(), ..expected.clone() }
 }

@@ -11,11 +11,12 @@ mod path;
 mod profiles;
 mod shared;
 mod size;
+mod source;
 mod sweep;
 
 use toml::de::{DeTable, DeValue};
 use weir_policy::reader::{Entry, Table};
-use weir_policy::{Place, Problem, Problems, Source};
+use weir_policy::{Position, Problem, Problems, Source};
 use weir_sim::LinkSpec;
 use weir_units::{Instant, Span};
 
@@ -23,13 +24,15 @@ use crate::histories::{self, Histories};
 use crate::sharing;
 
 pub use crate::sharing::{Enforce, Field, Passage, Scale, Sender, Sharing};
-pub use claims::{Bound, Claim};
+pub use claims::Claim;
 pub use flows::Flow;
 pub use links::{Wire, Words};
-pub use metrics::{Kind, Metric, PLAY_OUT, Side, Window};
+pub(crate) use metrics::How;
+pub use metrics::{Metric, Window};
 pub use nodes::{Node, NodeKind};
 pub use profiles::Profile;
 pub use size::Size;
+pub(crate) use source::ROWS as SOURCES;
 
 /// Everything that a run needs.
 #[derive(Debug)]
@@ -118,7 +121,7 @@ pub fn read_sized(source: Source, size: Size, load: &mut Load<'_>) -> Result<Rea
     let text = source.text()?;
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in errors.iter().take(1) {
-        let place = Place::of(&error.span().unwrap_or(0..0));
+        let place = Position::of(&error.span().unwrap_or(0..0));
         problems.error(place, format!("this is not TOML: {}", error.message()), "");
     }
     let sizes = size::values(text, document.get_ref(), size, &mut problems);
@@ -199,12 +202,12 @@ fn claimed(cases: &mut [Case<'_>], metrics: &[Metric]) -> Vec<Claim> {
             let Some(claim) = claims::read(*entry, metrics, profiles, &mut case.problems) else {
                 continue;
             };
-            match all.iter().find(|(_, other)| other.id == claim.id) {
+            match all.iter().find(|(_, other)| other.claim.id == claim.claim.id) {
                 None => all.push((number, claim)),
                 // a case before it said the same
                 Some((other, _)) if *other < number => {}
                 Some(_) => {
-                    let what = format!("two claims are called \"{}\"", claim.id);
+                    let what = format!("two claims are called \"{}\"", claim.claim.id);
                     case.problems.error(entry.place, what, "give each an id of its own");
                 }
             }
@@ -222,7 +225,7 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
     let head = top.take("scenario");
     if head.is_none() {
         let help = "begin with [scenario] and about = \"...\", run = \"60s\"";
-        problems.error(Place::default(), "the table [scenario] is missing", help);
+        problems.error(Position::default(), "the table [scenario] is missing", help);
     }
     let head = head.and_then(|e| e.table("[scenario]", problems));
     let times = head.map(|t| times(t, problems)).unwrap_or_default();
@@ -251,13 +254,13 @@ fn words<'t>(document: &'t DeTable<'t>, text: &'t str, load: &mut Load<'_>) -> C
         (
             "profile",
             profiles.is_empty(),
-            "add [profile.none] (the box is a wire), or [profile.weir]",
+            "add [profile.none] (the box forwards unshaped), or [profile.weir]",
         ),
         ("node", nodes.is_empty() && sharing.is_none(), "add [node.NAME]"),
         ("flow", flows.is_empty() && sharing.is_none(), "add [flow.NAME]"),
     ];
     for (what, _, help) in missing.into_iter().filter(|(_, is_missing, _)| *is_missing) {
-        problems.error(Place::default(), format!("the scenario has no {what}"), help);
+        problems.error(Position::default(), format!("the scenario has no {what}"), help);
     }
     let Times { about, run, measure, bin, seeds } = times.clone();
     let scenario = Scenario {
@@ -331,7 +334,7 @@ fn times(mut table: Table<'_>, problems: &mut Problems) -> Times {
     let begin = from.map_or(Span::ZERO, |(from, _)| from);
     let end = to.map_or(length, |(to, _)| to);
     if begin >= end || end > length {
-        let place = to.or(from).or(run).map_or(Place::default(), |(_, place)| place);
+        let place = to.or(from).or(run).map_or(Position::default(), |(_, place)| place);
         let what = format!("what counts is from {begin} to {end} of a run of {length}");
         problems.error(place, what, "let \"from\" be before \"to\", and \"to\" within the run");
     }
@@ -361,11 +364,13 @@ fn figure(entry: Entry<'_>, name: &str, problems: &mut Problems) -> Option<f64> 
         _ => None,
     };
     let figure = text.and_then(|t| t.replace('_', "").parse::<f64>().ok());
-    if figure.is_none() {
-        let what = format!("\"{name}\" is {}, not a number", entry.kind());
-        problems.error(entry.place, what, "write a number as in 0.97");
-    }
-    figure
+    let what = match figure {
+        Some(number) if number.is_finite() => return figure,
+        Some(endless) => format!("\"{name}\" cannot be {endless}"),
+        None => format!("\"{name}\" is {}, not a number", entry.kind()),
+    };
+    problems.error(entry.place, what, "write a number as in 0.97");
+    None
 }
 
 /// The place of a name among others; says so if there is none.

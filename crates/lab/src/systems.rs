@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use weir_policy::plan::{Kind, Node};
+use weir_policy::plan::{Node, NodeKind};
 use weir_policy::{AqmKind, LeafWords, Mss, Plan, Queue};
 
 use crate::grid::Grid;
@@ -165,6 +165,6 @@ fn classes(plan: &Plan) -> impl Iterator<Item = &Node> {
 }
 
 fn leaves(plan: &Plan) -> impl Iterator<Item = &LeafWords> {
-    let leaves = classes(plan).filter(|node| !matches!(node.kind, Kind::Interior));
+    let leaves = classes(plan).filter(|node| !matches!(node.kind, NodeKind::Interior));
     leaves.filter_map(|node| plan.words.get(usize::try_from(node.words).ok()?))
 }

@@ -11,16 +11,13 @@ fn result(name: &str, threads: usize) -> String {
     let expected = weir_lab::Expected::read(experiment.expected).expect("is right");
     let profiles: Vec<usize> = (0..scenario.profiles.len()).collect();
     let runs = run::all(&scenario, &profiles, 1..=2, threads, &|_, _| {}).expect("runs");
-    write(
-        &outcome::outcome(
-            (name, weir_lab::Driver::Virtual),
-            (&scenario, &expected),
-            &profiles,
-            &runs,
-            2,
-        )
-        .expect("can be judged"),
-    )
+    write(&outcome::outcome(
+        (name, weir_lab::Driver::Virtual),
+        (&scenario, &expected),
+        &profiles,
+        &runs,
+        2,
+    ))
 }
 
 #[test]

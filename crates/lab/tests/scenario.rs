@@ -130,12 +130,10 @@ at-least = 0.3
 fn a_sweep_gives_the_figures_of_all_its_cases() {
     let scenario = scenario(LANES);
     assert_eq!(scenario.more.len(), 1);
-    let ids: Vec<&str> = scenario.claims.iter().map(|claim| claim.id.as_str()).collect();
+    let ids: Vec<&str> = scenario.claims.iter().map(|said| said.claim.id.as_str()).collect();
     assert_eq!(ids, ["lowest", "rate.800", "rate.400"]);
     let runs = run::all(&scenario, &[0], 1..=2, 2, &|_, _| {}).expect("runs");
-    let figures = figures::figures(&scenario, &runs[0])
-        .into_iter()
-        .collect::<std::collections::BTreeMap<_, _>>();
+    let figures = figures::figures(&scenario, &runs[0]);
     let near = |key: &str, want: f64, within: f64| {
         let figure = figures.get(key).unwrap_or_else(|| panic!("no {key} in {figures:?}"));
         assert!((figure.mean - want).abs() <= within, "{key} {figure:?}, not {want}");
@@ -165,9 +163,7 @@ fn what_a_line_did_before_it_counts_is_not_in_its_figures() {
         early.replace("bytes = \"1014b\"\nstop", "bytes = \"1014b\"\nspread = \"1ms\"\nstop");
     let scenario = scenario(&early);
     let runs = run::all(&scenario, &[0], 1..=1, 1, &|_, _| {}).expect("runs");
-    let figures = figures::figures(&scenario, &runs[0])
-        .into_iter()
-        .collect::<std::collections::BTreeMap<_, _>>();
+    let figures = figures::figures(&scenario, &runs[0]);
     // one alone sends less than the line carries: nobody waits
     assert_eq!(figures.get("queue_ms.400").map(|figure| figure.mean), Some(0.0));
 }
@@ -301,7 +297,7 @@ leaves = 2
     let keys = |profile: usize| {
         let run = run::one(&scenario, &scenario.profiles[profile], 1).expect("runs");
         let figures = figures::figures(&scenario, &[run]);
-        figures.into_iter().map(|(key, figure)| (key, figure.mean)).collect::<Vec<_>>()
+        figures.iter().map(|(key, figure)| (key.to_owned(), figure.mean)).collect::<Vec<_>>()
     };
     let (all, small) = (keys(0), keys(1));
     assert_eq!(

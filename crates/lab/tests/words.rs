@@ -2,7 +2,7 @@
 //! docs/lab.md says, and what is wrong is said at its place.
 
 use weir_lab::scenario::{Load, Profile, Reading, Scenario, read};
-use weir_lab::{figures, run};
+use weir_lab::{Bound, Driver, Expected, Holds, Printed, figures, outcome, run};
 use weir_policy::{AqmKind, Queue, Source};
 use weir_sim::impair::Loss;
 
@@ -100,7 +100,7 @@ fn flows_stay_away() {
     let rate = |at: usize| {
         let runs = run::all(&scenario, &[at], 1..=1, 1, &|_, _| {}).expect("runs");
         let all = figures::figures(&scenario, &runs[0]);
-        all.into_iter().find(|(name, _)| name == "rate").expect("is measured").1.mean
+        all.get("rate").expect("is measured").mean
     };
     let at = |name: &str| scenario.profiles.iter().position(|p| p.name == name).expect(name);
     let (both, one) = (rate(at("both")), rate(at("one")));
@@ -116,7 +116,43 @@ fn a_claim_about_weir_has_no_excuse() {
         )
     };
     let excused = scenario(&claim("profile = \"other\"\n"));
-    assert_eq!(excused.claims[0].differs.as_deref(), Some("why"));
+    assert_eq!(excused.claims[0].claim.differs.as_deref(), Some("why"));
+}
+
+#[test]
+fn a_claim_is_read_into_the_bound_that_its_words_mean() {
+    for (words, bound) in [
+        ("at-most = 0.5", "rate <= 0.5"),
+        ("at-least = -1_000", "rate >= -1000"),
+        ("near = 2\nwithin = 0.1", "rate within 0.1 of 2"),
+        ("near = -2", "rate within 0.02 of -2"),
+        ("at-most = 1e-9\nprofile = \"other\"", "other:rate <= 1e-9"),
+        ("at-most-of = \"other\"\nwithin = 1.1", "rate <= 1.1 * other:rate"),
+        ("at-least-of = \"weir\"\nprofile = \"other\"", "other:rate >= 1 * weir:rate"),
+    ] {
+        let claim = format!("[[claim]]\nmetric = \"rate\"\n{words}\n");
+        let scenario = scenario(&format!("[profile.weir]\n[profile.other]\n{claim}"));
+        let claim = &scenario.claims[0].claim;
+        assert_eq!(claim.bound, bound.parse::<Bound>().expect("a bound"), "{words}");
+        assert_eq!((&*claim.id, &*claim.text, &claim.paper), ("rate", "rate", &None));
+    }
+}
+
+#[test]
+fn a_claim_may_be_about_a_metric_of_any_name() {
+    let scenario = scenario(
+        "[profile.weir]\n[metric.\"1: of both\"]\nkind = \"goodput\"\n\
+         flows = [\"one\", \"two\"]\n[[claim]]\nmetric = \"1: of both\"\nat-least = 100\n\
+         seeds = 1\n[[claim]]\nid = \"more\"\nmetric = \"1: of both\"\nat-least = 1000\n\
+         [[claim]]\nid = \"often\"\nmetric = \"1: of both\"\nat-least = 1000\nseeds = 2\n",
+    );
+    let runs = run::all(&scenario, &[0], 1..=1, 1, &|_, _| {}).expect("runs");
+    let expected = Expected::read("[paper]\n\"1: of both\" = 160\n").expect("is right");
+    let by = ("two", Driver::Virtual);
+    let outcome = outcome::outcome(by, (&scenario, &expected), &[0], &runs, 1);
+    let holds: Vec<Holds> = outcome.claims.iter().map(|claim| claim.holds).collect();
+    assert_eq!(holds, [Holds::Yes, Holds::No, Holds::Pending]);
+    assert!(outcome.claims.iter().all(|claim| claim.paper == Some(Printed::Number(160.0))));
 }
 
 #[test]
@@ -144,7 +180,7 @@ fn figure(words: &str, key: &str) -> f64 {
     let scenario = scenario(words);
     let runs = run::all(&scenario, &[0], 1..=1, 1, &|_, _| {}).expect("runs");
     let all = figures::figures(&scenario, &runs[0]);
-    all.into_iter().find(|(name, _)| name == key).expect("is measured").1.mean
+    all.get(key).expect("is measured").mean
 }
 
 #[test]
@@ -228,6 +264,7 @@ fn everything_wrong_is_said_at_its_place() {
         "[profile.x]\nwithout = [\"three\"]\n".to_owned(),
         claim(""),
         claim("profile = \"weir\""),
+        "[profile.x]\n[[claim]]\nmetric = \"rate\"\nnear = inf\nwithin = true\n".to_owned(),
         "[profile.x.link.line]\nperiodic-loss = \"51%\"\n".to_owned(),
         "[profile.x]\n[metric.m]\nkind = \"class-wait\"\n".to_owned(),
         "[profile.x]\n[metric.m]\nkind = \"apart\"\nof = [\"rat\"]\n".to_owned(),

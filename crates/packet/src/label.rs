@@ -19,7 +19,7 @@ pub struct Label {
     /// Where the transport header begins; 0: nowhere.
     pub transport_at: u16,
     /// What the two headers are.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// DSCP and ECN as they stand in the IP header; 0 if there is none.
     pub traffic_class: u8,
     /// Drop precedence: 0 is green, the last to be dropped. Assured forwarding (RFC 2597) brings
@@ -40,7 +40,7 @@ pub struct Flow {
 
 /// Which network and transport header a frame has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kind(u8);
+pub struct FrameKind(u8);
 
 impl Label {
     /// Stands for all hosts that may be inventions: they take turns as one.
@@ -55,7 +55,7 @@ impl Label {
             host: 0,
             net_at: headers.net_at,
             transport_at: headers.transport_at,
-            kind: Kind::of(headers),
+            kind: FrameKind::of(headers),
             traffic_class: headers.traffic_class,
             colour: precedence(headers.traffic_class >> 2),
             way: side.way(),
@@ -75,7 +75,7 @@ impl Label {
     /// Whether the LAN side has sent on this connection, and did not refuse it.
     #[must_use]
     pub const fn is_answered(&self) -> bool {
-        matches!(self.way, Way::Up) || self.kind.0 & Kind::ANSWERED != 0
+        matches!(self.way, Way::Up) || self.kind.0 & FrameKind::ANSWERED != 0
     }
 
     /// The host with which the frame takes turns: its own, or [`Label::NEW_HOSTS`].
@@ -119,7 +119,7 @@ impl Flow {
     }
 }
 
-impl Kind {
+impl FrameKind {
     const V4: u8 = 1;
     const V6: u8 = 2;
     const TCP: u8 = 4;
@@ -128,80 +128,80 @@ impl Kind {
     const ANSWERED: u8 = 32;
     const NEW_HOST: u8 = 64;
 
-    const fn of(headers: &Headers) -> Kind {
+    const fn of(headers: &Headers) -> FrameKind {
         let net = match headers.net {
-            Net::V4 => Kind::V4,
-            Net::V6 => Kind::V6,
-            Net::None | Net::Arp => return Kind(0),
+            Net::V4 => FrameKind::V4,
+            Net::V6 => FrameKind::V6,
+            Net::None | Net::Arp => return FrameKind(0),
         };
         // a later fragment has the protocol but not its header
         let transport = match (headers.transport_at, headers.protocol) {
-            (1.., crate::tcp::NUMBER) => Kind::TCP,
-            (1.., crate::udp::NUMBER) => Kind::UDP,
+            (1.., crate::tcp::NUMBER) => FrameKind::TCP,
+            (1.., crate::udp::NUMBER) => FrameKind::UDP,
             _ => 0,
         };
-        Kind(net | transport)
+        FrameKind(net | transport)
     }
 
     /// The same of a later fragment whose class nobody knows, because the first has not come.
     #[must_use]
-    pub const fn stray(self) -> Kind {
-        Kind(self.0 | Kind::STRAY)
+    pub const fn stray(self) -> FrameKind {
+        FrameKind(self.0 | FrameKind::STRAY)
     }
 
     /// The same of a frame on whose connection the LAN side has sent, or has not.
     #[must_use]
-    pub const fn answered(self, is_answered: bool) -> Kind {
-        Kind(self.0 & !Kind::ANSWERED | if is_answered { Kind::ANSWERED } else { 0 })
+    pub const fn answered(self, is_answered: bool) -> FrameKind {
+        FrameKind(self.0 & !FrameKind::ANSWERED | if is_answered { FrameKind::ANSWERED } else { 0 })
     }
 
     /// The same of a frame whose host has not been sending for a second yet.
     #[must_use]
-    pub const fn of_new_host(self) -> Kind {
-        Kind(self.0 | Kind::NEW_HOST)
+    pub const fn of_new_host(self) -> FrameKind {
+        FrameKind(self.0 | FrameKind::NEW_HOST)
     }
 
     /// Its host has not been sending for a second yet, as far as anyone knows.
     #[must_use]
     #[inline]
     pub const fn is_of_new_host(self) -> bool {
-        self.0 & Kind::NEW_HOST != 0
+        self.0 & FrameKind::NEW_HOST != 0
     }
 
     /// A later fragment whose class nobody knows.
     #[must_use]
     pub const fn is_stray(self) -> bool {
-        self.0 & Kind::STRAY != 0
+        self.0 & FrameKind::STRAY != 0
     }
 
     /// An IPv4 packet.
     #[must_use]
     pub const fn is_v4(self) -> bool {
-        self.0 & Kind::V4 != 0
+        self.0 & FrameKind::V4 != 0
     }
 
     /// An IPv6 packet.
     #[must_use]
     pub const fn is_v6(self) -> bool {
-        self.0 & Kind::V6 != 0
+        self.0 & FrameKind::V6 != 0
     }
 
     /// An IP packet of either version.
     #[must_use]
     pub const fn is_ip(self) -> bool {
-        self.0 & (Kind::V4 | Kind::V6) != 0
+        self.0 & (FrameKind::V4 | FrameKind::V6) != 0
     }
 
     /// There is a TCP header at `transport_at`.
     #[must_use]
     pub const fn is_tcp(self) -> bool {
-        self.0 & Kind::TCP != 0
+        self.0 & FrameKind::TCP != 0
     }
 
     /// There is a UDP header at `transport_at`.
     #[must_use]
     pub const fn is_udp(self) -> bool {
-        self.0 & Kind::UDP != 0
+        self.0 & FrameKind::UDP != 0
     }
 }
 

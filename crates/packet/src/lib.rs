@@ -36,7 +36,7 @@ pub use burst::Burst;
 pub use fault::Fault;
 pub use frame::Frame;
 pub use headers::{Fragment, Headers, Net};
-pub use label::{Flow, Kind, Label, precedence};
+pub use label::{Flow, FrameKind, Label, precedence};
 pub use memory::MemoryId;
 pub use pool::Pool;
 pub use ring::{Consumer, Producer, ring};

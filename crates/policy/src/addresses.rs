@@ -8,7 +8,7 @@ use std::sync::Arc;
 use weir_units::{Prefix, limits};
 
 use crate::nearest::instead;
-use crate::problem::{Place, Problems};
+use crate::problem::{Position, Problems};
 use crate::reader::{Entry, Table};
 
 /// A set of addresses.
@@ -142,11 +142,11 @@ impl Groups {
         let groups = build.groups;
         let total: usize = groups.sets.values().map(|set| set.blocks.len()).sum();
         if total > limits::PREFIXES {
-            let what = format!("the groups name {total} blocks");
+            let what = format!("the groups contain {total} address blocks");
             problems.error(
-                entry.map_or_else(Place::default, |e| e.key),
+                entry.map_or_else(Position::default, |e| e.key),
                 what,
-                "keep below 2 million",
+                "use fewer than 2 million",
             );
         }
         groups
@@ -175,9 +175,8 @@ impl<'t> Build<'t> {
             };
             if let Some((&other, _)) = self.written.get_key_value(text) {
                 if inside.contains(&other) {
-                    let what =
-                        format!("the group \"{name}\" contains itself by way of \"{other}\"");
-                    problems.error(member.place, what, "take one of them out");
+                    let what = format!("the group \"{name}\" contains itself through \"{other}\"");
+                    problems.error(member.place, what, "remove one of them");
                     continue;
                 }
                 let below = match inside.len() {
@@ -202,7 +201,7 @@ impl<'t> Build<'t> {
         }
         if entry.list().is_empty() {
             let what = format!("the group \"{name}\" is empty");
-            problems.warning(entry.key, what, "nothing matches it");
+            problems.warning(entry.key, what, "it matches nothing");
         }
         inside.pop();
         self.groups.sets.insert(name.to_owned(), Arc::new(Addresses::new(blocks)));
@@ -211,20 +210,21 @@ impl<'t> Build<'t> {
     }
 
     /// Said of the first: the others are links of the same chain.
-    fn too_deep(&mut self, name: &str, place: Place, problems: &mut Problems) {
+    fn too_deep(&mut self, name: &str, place: Position, problems: &mut Problems) {
         if !self.too_deep {
-            let what = format!("more than {DEPTH} groups lie within each other, \"{name}\" is one");
-            problems.error(place, what, "name the blocks themselves in one of them");
+            let what = format!("more than {DEPTH} groups are nested, among them \"{name}\"");
+            problems.error(place, what, "write the address blocks themselves in one of them");
         }
         self.too_deep = true;
     }
 }
 
 /// A group's name must not be taken for something else in a match.
-fn check_name(name: &str, place: Place, problems: &mut Problems) {
+fn check_name(name: &str, place: Position, problems: &mut Problems) {
     let is_block = name.parse::<Prefix>().is_ok();
     if is_block || crate::matching::is_word(name) || name.contains([' ', ',']) {
-        let help = "choose a name that is no address, has no blanks and is no word of a match";
+        let help = "choose a name that is not an address, has no spaces and is not a word of \
+            \"match\"";
         problems.error(place, format!("a group cannot be called \"{name}\""), help);
     }
 }

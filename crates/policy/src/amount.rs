@@ -62,12 +62,12 @@ fn percent(number: &str, text: &str, expected: &'static str) -> Result<u32, Unre
     let (whole, fraction) = number.trim().split_once('.').unwrap_or((number.trim(), ""));
     let digits = |t: &str| t.bytes().all(|b| b.is_ascii_digit());
     if whole.is_empty() || !digits(whole) || !digits(fraction) || fraction.len() > 4 {
-        let why = "the number before the % cannot be read (up to four digits behind the point)";
+        let why = "the number before the % cannot be read (at most four decimal places)";
         return Err(Unreadable::new(text, why, expected));
     }
     let millionths = format!("{whole}{fraction:0<4}").parse::<u32>().unwrap_or(u32::MAX);
     if millionths == 0 || millionths > 1_000_000 {
-        return Err(Unreadable::new(text, "a part lies above 0% and up to 100%", expected));
+        return Err(Unreadable::new(text, "a part is above 0% and at most 100%", expected));
     }
     Ok(millionths)
 }
@@ -87,7 +87,7 @@ impl FromStr for Burst {
         const EXPECTED: &str = "an amount such as \"15kb\" or a time such as \"10ms\"";
         let bytes = text.parse().map(Burst::Bytes);
         bytes.or_else(|_| text.parse().map(Burst::Time)).map_err(|_: Unreadable| {
-            Unreadable::new(text, "it is neither bytes nor a time", EXPECTED)
+            Unreadable::new(text, "it is neither an amount of bytes nor a time", EXPECTED)
         })
     }
 }

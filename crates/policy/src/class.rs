@@ -7,7 +7,7 @@ use crate::amount::{Amount, Burst, both, says};
 use crate::each::{self, Each};
 use crate::leaf::{self, LeafWords};
 use crate::matching::{self, Match};
-use crate::problem::{At, Place, Problems};
+use crate::problem::{At, Position, Problems};
 use crate::reader::{Entry, Table};
 use crate::silent;
 
@@ -17,7 +17,7 @@ pub struct Class {
     /// Its path, which is its name: `/office/backup`.
     pub path: String,
     /// Where its table starts.
-    pub place: Place,
+    pub place: Position,
     /// The one link it belongs to; all links when it does not say.
     pub link: Option<At<String>>,
     /// What it may carry; any one is enough.
@@ -160,7 +160,7 @@ fn take_text(
 }
 
 /// Whether `path` can name a class; says why not.
-pub(crate) fn check_path(path: &str, place: Place, problems: &mut Problems) -> bool {
+pub(crate) fn check_path(path: &str, place: Position, problems: &mut Problems) -> bool {
     let Some(inner) = path.strip_prefix('/') else {
         let what =
             format!("a class is named by its path, and \"{path}\" does not start with \"/\"");
@@ -168,7 +168,7 @@ pub(crate) fn check_path(path: &str, place: Place, problems: &mut Problems) -> b
         return false;
     };
     if inner.is_empty() {
-        let help = "what belongs to the whole link stands in [link.NAME]; name a class below it";
+        let help = "settings of the whole link belong in [link.NAME]; name a class below it";
         problems.error(place, "\"/\" is the link itself, not a class", help);
         return false;
     }
@@ -185,7 +185,7 @@ pub(crate) fn check_path(path: &str, place: Place, problems: &mut Problems) -> b
     }
     let depth = inner.split('/').count();
     if depth > limits::TREE_DEPTH {
-        let what = format!("\"{path}\" lies {depth} levels below the link");
+        let what = format!("\"{path}\" is {depth} levels below the link");
         problems.error(place, what, format!("a tree has at most {} levels", limits::TREE_DEPTH));
         return false;
     }
@@ -215,7 +215,7 @@ fn weight(entry: Entry<'_>, problems: &mut Problems) -> Option<At<Weight>> {
 
 fn enforce(entry: Entry<'_>, problems: &mut Problems) -> Option<At<Enforce>> {
     if let Some(lab @ ("hcsfq" | "ahab")) = entry.value.as_str() {
-        let what = format!("\"{lab}\" exists in the lab only, to be compared with");
+        let what = format!("\"{lab}\" exists in the laboratory only, for comparison");
         problems.error(entry.place, what, "write enforce = \"weir\" or \"queue\"");
         return None;
     }

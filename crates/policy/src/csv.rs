@@ -121,7 +121,7 @@ fn by_commas(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 fn fields(bytes: &[u8], row: Range<usize>) -> Fields<'_> {
     if row.len() > limits::SUBSCRIBER_ROW_BYTES {
-        return Err("it is longer than a row may be");
+        return Err("it is longer than the limit for a row");
     }
     let text = std::str::from_utf8(&bytes[row.clone()]).map_err(|_| "it is not text (UTF-8)")?;
     let mut fields = Vec::with_capacity(8);
@@ -129,7 +129,7 @@ fn fields(bytes: &[u8], row: Range<usize>) -> Fields<'_> {
     loop {
         let at = row.start + (text.len() - rest.len());
         if fields.len() == limits::SUBSCRIBER_FIELDS {
-            return Err("it has more fields than a row may have");
+            return Err("it has more fields than the limit for a row");
         }
         let (field, length, more) = field(rest)?;
         fields.push((field, at..at + length));
@@ -148,7 +148,7 @@ fn field(text: &str) -> Result<(Cow<'_, str>, usize, bool), &'static str> {
     };
     let mut from = 0;
     loop {
-        let quote = from + inner[from..].find('"').ok_or("a quote is opened and never closed")?;
+        let quote = from + inner[from..].find('"').ok_or("a quote is opened and not closed")?;
         let behind = &inner[quote + 1..];
         if behind.starts_with('"') {
             from = quote + 2;
@@ -161,7 +161,7 @@ fn field(text: &str) -> Result<(Cow<'_, str>, usize, bool), &'static str> {
             };
             return Ok((value, quote + 2, !behind.is_empty()));
         } else {
-            return Err("something stands between a closing quote and the comma");
+            return Err("there is text between a closing quote and the comma");
         }
     }
 }

@@ -51,7 +51,7 @@ fn plans(old: &Plan, new: &Plan, changes: &mut Vec<Change>) {
     let mut gone = Listed::new('-');
     for (node, to) in old.nodes.iter().zip(&pairs.to) {
         if to.is_none() {
-            gone.add(&node.path, "is gone; frames that wait there go to /(rest)", changes);
+            gone.add(&node.path, "is removed; its queued frames go to /(rest)", changes);
         }
     }
     gone.rest(changes);

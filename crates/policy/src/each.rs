@@ -5,7 +5,7 @@ use weir_units::{By, ByWay, Prefix, Span, limits};
 use crate::addresses::Groups;
 use crate::amount::{Amount, both};
 use crate::matching;
-use crate::problem::{At, Place, Problems};
+use crate::problem::{At, Position, Problems};
 use crate::reader::Entry;
 
 /// A template for leaves.
@@ -26,7 +26,7 @@ pub struct Each {
     /// Who has a leaf of its own without asking.
     pub known: Vec<Known>,
     /// Where it is written.
-    pub place: Place,
+    pub place: Position,
 }
 
 /// What becomes of a host that comes for the first time.
@@ -88,7 +88,7 @@ pub(crate) fn read(entry: Entry<'_>, groups: &Groups, problems: &mut Problems) -
     let by = table.take("by");
     if by.is_none() {
         let help = "write each = { by = \"lan-host\", ceil = \"10mbit\" }";
-        problems.error(entry.place, "\"each\" does not say \"by\" what", help);
+        problems.error(entry.place, "\"each\" has no \"by\"", help);
     }
     let by = by.and_then(|e| e.word("by", &BY, problems));
     let mut known = vec!["by", "count", "age", "rate", "ceil", "unknown", "known"];
@@ -118,8 +118,8 @@ pub(crate) fn read(entry: Entry<'_>, groups: &Groups, problems: &mut Problems) -
     if let Some(entry) = table.take("known") {
         each.known = approved(entry, each.by, groups, problems);
         if each.unknown == Unknown::Auto {
-            let help = "add unknown = \"ask\", or take \"known\" out";
-            problems.warning(entry.key, "\"known\" says nothing: everybody gets a leaf", help);
+            let help = "add unknown = \"ask\", or remove \"known\"";
+            problems.warning(entry.key, "\"known\" has no effect: every host gets a leaf", help);
         }
     }
     table.finish(&known, problems);

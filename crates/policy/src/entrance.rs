@@ -6,7 +6,7 @@
 //! some cost (addresses, MACs, VLANs), and frames that are not IP.
 
 use crate::matching::When;
-use crate::plan::{Kind, NodeId, Plan, Rule, Target};
+use crate::plan::{NodeId, NodeKind, Plan, Rule, Target};
 use crate::problem::Problems;
 
 /// Per direction: down, up.
@@ -34,13 +34,13 @@ pub(crate) fn check(plan: &Plan, problems: &mut Problems) {
             Target::Leaf(_) | Target::Each(_) => format!("\"{}\"", plan.node(other.node).path),
         };
         let what = format!(
-            "any host can enter \"{path}\", which has no ceiling, by the packets that it sends \
-             (\"{}\"), and so leave the ceiling of {other}",
+            "any host can enter \"{path}\", which has no ceiling, with packets that match \"{}\", \
+             and so avoid the ceiling of {other}",
             rule.text
         );
         let help = format!(
-            "give \"{path}\" a ceiling (ceil = \"10mbit\"), or name whose packets these are: \
-             \"lan 10.0.0.0/24, {}\"",
+            "give \"{path}\" a ceiling (ceil = \"10mbit\"), or restrict the rule to certain \
+             hosts: \"lan 10.0.0.0/24, {}\"",
             rule.text
         );
         problems.warning(rule.place, what, help);
@@ -127,12 +127,12 @@ fn limits(plan: &Plan) -> Vec<Ways> {
         let above = &plan.node(node.parent).shares;
         let own = &node.shares;
         let mut ways = [own.down.ceil < above.down.ceil, own.up.ceil < above.up.ceil];
-        if let Kind::Each(each) = &node.kind {
+        if let NodeKind::Each(each) = &node.kind {
             let leaf = &each.shares;
             let less = [leaf.down.ceil < own.down.ceil, leaf.up.ceil < own.up.ceil];
             ways = [ways[0] || less[0], ways[1] || less[1]];
         }
-        let is_policed = node.kind != Kind::Interior && plan.words_of(id).police.is_some();
+        let is_policed = node.kind != NodeKind::Interior && plan.words_of(id).police.is_some();
         if is_policed { [true; 2] } else { ways }
     };
     (0..).zip(&plan.nodes).map(one).collect()
@@ -213,7 +213,7 @@ mod tests {
         let said = warned(&format!("{calls}{GUESTS}"));
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(said[0].starts_with("p:7:29 any host can enter \"/calls\""), "{said:?}");
-        assert!(said[0].contains("(\"dscp ef\")") && said[0].contains("of \"/guests\""));
+        assert!(said[0].contains("match \"dscp ef\"") && said[0].contains("of \"/guests\""));
         assert!(said[0].contains("ceil = ") && said[0].contains("lan 10.0.0.0/24, dscp ef"));
         for line in ["tcp port 179", "proto gre", "length 0-200", "ipv4, dscp cs6"] {
             let class = format!("[class.\"/x\"]\nmatch = \"{line}\"\n");

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use weir_units::{ByWay, Prefix, Rate};
 
-use crate::problem::{Place, Problems};
+use crate::problem::{Position, Problems};
 use crate::source::Source;
 use crate::subscribers::{COLUMNS, Subscriber, Subscribers, read_held};
 
@@ -73,7 +73,7 @@ impl<'b> Before<'b> {
 pub(crate) struct Held {
     text: String,
     /// Which skipped row each of them stands for.
-    of: BTreeMap<Place, usize>,
+    of: BTreeMap<Position, usize>,
 }
 
 impl Held {
@@ -119,7 +119,7 @@ impl Held {
         }
         let start = self.text.len();
         write(&row, &mut self.text);
-        let place = Place::in_file(FILE, &(start..self.text.len() - 1));
+        let place = Position::in_file(FILE, &(start..self.text.len() - 1));
         self.of.insert(place, skip);
         // the first line names the columns
         let line = u32::try_from(self.of.len() + 1).unwrap_or(u32::MAX);
@@ -127,7 +127,7 @@ impl Held {
     }
 
     /// Takes note that held rows do not fit any more, among the rows at these places.
-    pub(crate) fn let_go(&self, unfit: &BTreeSet<Place>, problems: &mut Problems) {
+    pub(crate) fn let_go(&self, unfit: &BTreeSet<Position>, problems: &mut Problems) {
         for skip in unfit.iter().filter_map(|place| self.of.get(place)) {
             problems.skipped.mark_held(*skip, false);
         }

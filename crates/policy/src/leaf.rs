@@ -5,7 +5,7 @@
 use weir_units::{ByWay, Bytes, Rate, Span, dscp};
 
 use crate::police::Police;
-use crate::problem::{Place, Problems};
+use crate::problem::{Position, Problems};
 use crate::reader::{Entry, Table, whole};
 
 /// The words of a leaf; `None` where the operator said nothing.
@@ -189,7 +189,7 @@ pub struct Session {
     /// What becomes of one more.
     pub next: Next,
     /// Where it is written.
-    pub place: Place,
+    pub place: Position,
 }
 
 /// What the session beyond the count gets.
@@ -244,8 +244,8 @@ pub(crate) fn read(table: &mut Table<'_>, problems: &mut Problems) -> LeafWords 
 pub(crate) fn read_of_link(table: &mut Table<'_>, problems: &mut Problems) -> LeafWords {
     for word in ["session", "police"] {
         if let Some(entry) = table.take(word) {
-            let help = "write it in the class that it is meant for";
-            problems.error(entry.key, format!("a link has no \"{word}\" of its own"), help);
+            let help = "write it in the class that it applies to";
+            problems.error(entry.key, format!("a link cannot have \"{word}\""), help);
         }
     }
     read(table, problems)
@@ -277,7 +277,7 @@ fn aqm(entry: Entry<'_>, problems: &mut Problems) -> Option<Aqm> {
     let kind = table.take("kind");
     if kind.is_none() {
         let help = "write aqm = { kind = \"codel\", target = \"5ms\" }";
-        problems.error(entry.place, "\"aqm\" does not say its \"kind\"", help);
+        problems.error(entry.place, "\"aqm\" has no \"kind\"", help);
     }
     let kind = kind.and_then(|e| e.word("kind", &AQMS, problems));
     // of an unknown kind, all words are read: what is wrong with them shall not come later
@@ -300,7 +300,12 @@ fn aqm(entry: Entry<'_>, problems: &mut Problems) -> Option<Aqm> {
             && min >= max
         {
             let what = format!("\"min\" {min} is not below \"max\" {max}");
-            problems.error(entry.place, what, "RED drops more and more between min and max");
+            problems.error(
+                entry.place,
+                what,
+                "RED drops with rising probability between min and \
+                max",
+            );
         }
     }
     table.finish(&known, problems);
@@ -377,7 +382,7 @@ fn mss(entry: Entry<'_>, problems: &mut Problems) -> Option<Mss> {
         Some("keep") => Some(Mss::Keep),
         Some(_) => {
             let help = "write mss = \"auto\", mss = \"keep\" or mss = 1400";
-            problems.error(entry.place, "\"mss\" is not a size", help);
+            problems.error(entry.place, "\"mss\" is not a segment size", help);
             None
         }
         None => {
@@ -408,11 +413,11 @@ fn session(entry: Entry<'_>, problems: &mut Problems) -> Option<Session> {
         }
     }
     if count.is_some() && min.down.is_none() && min.up.is_none() {
-        let help = "add min = \"1mbit\": what each of them is promised";
-        problems.error(entry.place, "\"session\" counts sessions that are promised nothing", help);
+        let help = "add min = \"1mbit\": the guarantee of each session";
+        problems.error(entry.place, "\"session\" has a \"count\" but no guarantee", help);
     }
     if host.is_some() && (count.is_none() || next.is_none_or(|next| next == Next::Share)) {
-        let what = "\"host\" is a part of the places, and this \"session\" has none";
+        let what = "\"host\" limits the places of a host, and this \"session\" has no places";
         problems.error(entry.place, what, "add count = 20 and next = \"wait\" or \"reject\"");
     }
     Some(Session {

@@ -44,13 +44,13 @@ pub use leaf::{
     Aqm, AqmKind, LeafWords, Limit, Mark, Mss, Next, Queue, Session, Tcp, TcpClock, TcpLoss,
     TcpRate,
 };
-pub use link::{COUNTS, Link};
+pub use link::{COUNTS, LinkTable};
 pub use matching::{Match, Toward, When};
 pub use nearest::instead;
 pub use plan::Plan;
 pub use police::Police;
 pub use policy::{Load, Policy, Reading, read, read_over};
-pub use problem::{At, Place, Problem, Problems, Severity};
+pub use problem::{At, Position, Problem, Problems, Severity};
 pub use rest::Rest;
 pub use skipped::{Rows, Skipped, SkippedRows};
 pub use source::Source;

@@ -9,18 +9,18 @@ use crate::amount::Amount;
 use crate::class::{ENFORCE, Enforce};
 use crate::leaf::{self, LeafWords};
 use crate::matching;
-use crate::problem::{At, Place, Problems};
+use crate::problem::{At, Position, Problems};
 use crate::reader::{Entry, Table};
 use crate::rest::{self, Rest};
 use crate::silent;
 
 /// A link as the operator wrote it.
 #[derive(Clone, Debug)]
-pub struct Link {
+pub struct LinkTable {
     /// Its name.
     pub name: String,
     /// Where its table starts.
-    pub place: Place,
+    pub place: Position,
     /// The interface towards the LAN.
     pub lan: String,
     /// The interface towards the WAN.
@@ -28,7 +28,7 @@ pub struct Link {
     /// What the line carries.
     pub line: ByWay<Rate>,
     /// Where the rates are written.
-    pub line_place: ByWay<Place>,
+    pub line_place: ByWay<Position>,
     /// How much of the line is used, in millionths: shaped this far below it.
     pub margin: ByWay<u32>,
     /// Whether the margin downstream is found while traffic flows.
@@ -71,7 +71,7 @@ const RATE: &str = "a rate such as \"100mbit\"";
 
 /// Reads one link. What is missing is replaced by a placeholder, so that the classes can be checked
 /// all the same; the problems say that the policy cannot be used.
-pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<Link> {
+pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<LinkTable> {
     let what = format!("link \"{name}\"");
     let mut table = entry.table(&what, problems)?;
     let lan = interface(&mut table, "lan", entry.key, &what, problems);
@@ -100,7 +100,7 @@ pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Opt
     let placeholder = At { value: Rate::MAX, place: entry.key };
     let (down, up) = (down.unwrap_or(placeholder), up.unwrap_or(placeholder));
     let name_of = |port: Option<At<String>>| port.map_or_else(|| "?".to_owned(), |p| p.value);
-    Some(Link {
+    Some(LinkTable {
         name: name.to_owned(),
         place: entry.key,
         lan: name_of(lan),
@@ -120,14 +120,14 @@ pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Opt
 }
 
 /// A link that stands in where the policy has none, so that its classes are checked all the same.
-pub(crate) fn placeholder() -> Link {
-    Link {
+pub(crate) fn placeholder() -> LinkTable {
+    LinkTable {
         name: "?".to_owned(),
-        place: Place::default(),
+        place: Position::default(),
         lan: "?".to_owned(),
         wan: "?".to_owned(),
         line: ByWay::same(Rate::MAX),
-        line_place: ByWay::same(Place::default()),
+        line_place: ByWay::same(Position::default()),
         margin: ByWay::same(1_000_000),
         finds: ByWay::same(false),
         counts: Layer::Ethernet,
@@ -143,7 +143,7 @@ pub(crate) fn placeholder() -> Link {
 fn interface(
     table: &mut Table<'_>,
     name: &str,
-    link: Place,
+    link: Position,
     what: &str,
     problems: &mut Problems,
 ) -> Option<At<String>> {
@@ -161,7 +161,7 @@ fn interface(
         && text != ".."
         && !text.contains(|c: char| c == '/' || c == ':' || c.is_whitespace());
     if !legal {
-        let help = "1 to 15 characters without blanks, \"/\" and \":\"; `ip link` lists them";
+        let help = "use 1 to 15 characters without spaces, \"/\" and \":\"; `ip link` lists them";
         problems.error(entry.place, format!("\"{text}\" cannot be an interface's name"), help);
         return None;
     }
@@ -171,21 +171,27 @@ fn interface(
 fn line(
     table: &mut Table<'_>,
     name: &str,
-    link: Place,
+    link: Position,
     what: &str,
     problems: &mut Problems,
 ) -> Option<At<Rate>> {
     let Some(entry) = table.take(name) else {
-        let help = format!("add {name} = \"100mbit\" with what the line carries");
-        problems.error(link, format!("{what} does not say its \"{name}\" rate"), help);
+        let help = format!("add {name} = \"100mbit\" with the rate of the access link");
+        problems.error(link, format!("{what} has no \"{name}\" rate"), help);
         return None;
     };
     if let Some(text) = entry.value.as_str()
         && text.trim().ends_with('%')
     {
-        let help =
-            format!("write {name} = \"100mbit\"; \"margin\" says how far below the line to stay");
-        problems.error(entry.place, format!("\"{name}\" of a link is a part of nothing"), help);
+        let help = format!("write {name} = \"100mbit\"; \"margin\" sets how much of it is used");
+        problems.error(
+            entry.place,
+            format!(
+                "\"{name}\" of a link cannot be a part, because there \
+            is no parent"
+            ),
+            help,
+        );
         return None;
     }
     let rate: Rate = entry.read(name, RATE, problems)?;
@@ -200,8 +206,7 @@ fn overhead(entry: Entry<'_>, problems: &mut Problems) -> Option<i16> {
     let number = entry.value.as_integer().and_then(|i| i.as_str().parse::<i16>().ok());
     let number = number.filter(|n| (-64..=256).contains(n));
     if number.is_none() {
-        let help =
-            "write the bytes each frame costs more (or less) than \"counts\" says: -64 to 256";
+        let help = "write the bytes that each frame costs in addition to \"counts\": -64 to 256";
         problems.error(entry.place, "\"overhead\" is not a number of bytes", help);
     }
     number
@@ -226,7 +231,7 @@ fn routers(entry: Entry<'_>, problems: &mut Problems) -> Vec<[u8; 6]> {
     macs.dedup();
     if macs.len() > ROUTERS {
         let what = format!("\"routers\" names {} MAC addresses", macs.len());
-        problems.error(entry.place, what, format!("name {ROUTERS} at most"));
+        problems.error(entry.place, what, format!("name at most {ROUTERS}"));
         macs.truncate(ROUTERS);
     }
     macs
@@ -273,8 +278,8 @@ fn margin(entry: Option<Entry<'_>>, problems: &mut Problems) -> (ByWay<u32>, ByW
         // what was told is the most
         Some(At { value: Margin::Auto, .. }) => (1_000_000, true),
         Some(At { value: Margin::Rate, place }) => {
-            let help = "write a part of the line such as \"97%\", or \"auto\"";
-            problems.error(place, "\"margin\" is a rate, not a part of the line", help);
+            let help = "write a part of the access link such as \"97%\", or \"auto\"";
+            problems.error(place, "\"margin\" is a rate, not a part of the access link", help);
             (default, false)
         }
         None => (default, false),

@@ -10,7 +10,7 @@ use weir_units::{Prefix, Raw, dscp, protocol};
 
 use crate::addresses::{Addresses, Groups};
 use crate::nearest::instead;
-use crate::problem::{Place, Problems};
+use crate::problem::{Position, Problems};
 use crate::reader::{Entry, hex, whole};
 
 /// One line of `match`.
@@ -21,7 +21,7 @@ pub struct Match {
     /// The line as written.
     pub text: String,
     /// Where it is written.
-    pub place: Place,
+    pub place: Position,
 }
 
 /// What must hold of a frame; `None` where anything will do.
@@ -119,7 +119,7 @@ fn line(entry: &Entry<'_>, text: &str, groups: &Groups, problems: &mut Problems)
         let whole = entry.place_of(text, term.trim());
         if words.is_empty() {
             let help = "write terms such as \"lan 10.0.0.0/24, tcp port 443\"";
-            problems.error(whole, "a match has an empty term", help);
+            problems.error(whole, "a rule has an empty term", help);
             good = false;
             continue;
         }
@@ -134,7 +134,7 @@ fn line(entry: &Entry<'_>, text: &str, groups: &Groups, problems: &mut Problems)
         return None;
     }
     if let Some((what, help)) = sense::contradiction(&when) {
-        problems.error(entry.place, format!("\"{text}\" never holds: {what}"), help);
+        problems.error(entry.place, format!("\"{text}\" never matches: {what}"), help);
         return None;
     }
     Some(when)
@@ -257,11 +257,11 @@ impl<'a> Terms<'a> {
     fn named_protocol(&mut self, first: &'a str, rest: &[&'a str]) -> Result<(), Wrong<'a>> {
         let Some(number) = protocol::number(first) else {
             if self.groups.get(first).is_some() || first.parse::<Prefix>().is_ok() {
-                let what = format!("\"{first}\" does not say on which side");
+                let what = format!("\"{first}\" does not say which side");
                 let help = format!("write \"lan {first}\", \"wan {first}\" or \"host {first}\"");
                 return Err(Wrong::new(Some(first), what, help));
             }
-            let what = format!("a match does not know \"{first}\"");
+            let what = format!("a rule has no term \"{first}\"");
             return Err(Wrong::new(Some(first), what, instead(first, terms())));
         };
         once(&mut self.when.protocol, number, first)?;
@@ -277,11 +277,11 @@ impl<'a> Terms<'a> {
             }
             ["port", ..] => {
                 let what = format!("\"{first}\" has no ports");
-                Err(Wrong::new(rest.first().copied(), what, "tcp, udp and sctp have"))
+                Err(Wrong::new(rest.first().copied(), what, "tcp, udp and sctp have ports"))
             }
             [other, ..] => {
                 let what = format!("\"{other}\" cannot follow \"{first}\"");
-                let help = "write \"tcp port 80\", \"tcp lan port 80\"; divide terms by commas";
+                let help = "write \"tcp port 80\", \"tcp lan port 80\"; separate terms by commas";
                 Err(Wrong::new(Some(other), what, help))
             }
         }
@@ -291,11 +291,11 @@ impl<'a> Terms<'a> {
 /// Sets what may be said once in a line.
 fn once<'w, T>(slot: &mut Option<T>, value: T, word: &'w str) -> Result<(), Wrong<'w>> {
     if slot.is_some() {
-        let what = format!("\"{word}\" says again what the line has said: a frame cannot be both");
+        let what = format!("\"{word}\" repeats a term of the rule: a frame cannot match both");
         return Err(Wrong::new(
             Some(word),
             what,
-            "write two lines: any one of a class's lines is enough",
+            "write two rules: one matching rule of a class is enough",
         ));
     }
     *slot = Some(value);

@@ -5,7 +5,7 @@ use weir_units::{ByWay, Priority, Rate};
 
 use crate::class::Enforce;
 use crate::leaf::{Aqm, AqmKind, LeafWords, Mark, Mss, Queue, Tcp, TcpClock, TcpLoss, TcpRate};
-use crate::plan::{Kind, Plan, Shares};
+use crate::plan::{NodeKind, Plan, Shares};
 
 impl Plan {
     /// The same classes and rules, but every frame leaves as it came and when it came. It is a
@@ -18,7 +18,7 @@ impl Plan {
             node.enforce = Enforce::Queue;
             node.priority = Priority::default();
             node.shares = node.shares.map(unheld);
-            if let Kind::Each(each) = &mut node.kind {
+            if let NodeKind::Each(each) = &mut node.kind {
                 each.shares = each.shares.map(unheld);
             }
         }
@@ -70,7 +70,7 @@ fn untouched() -> LeafWords {
 #[cfg(test)]
 mod tests {
     use crate::Source;
-    use crate::plan::Kind;
+    use crate::plan::NodeKind;
 
     #[test]
     fn classes_and_rules_stay_and_nothing_holds_a_frame() {
@@ -101,7 +101,7 @@ mod tests {
             assert_eq!((&node.path, node.parent), (&was.path, was.parent));
             assert_eq!(node.shares.up.ceil, weir_units::Rate::MAX);
             assert_eq!(node.enforce, crate::Enforce::Queue);
-            if let Kind::Each(each) = &node.kind {
+            if let NodeKind::Each(each) = &node.kind {
                 assert_eq!(each.shares.down.ceil, weir_units::Rate::MAX);
             }
         }

@@ -7,7 +7,7 @@ use crate::class::Enforce;
 use crate::each::Known;
 use crate::leaf::LeafWords;
 use crate::matching::When;
-use crate::problem::Place;
+use crate::problem::Position;
 
 /// A node's number: its index in [`Plan::nodes`].
 pub type NodeId = u32;
@@ -57,7 +57,7 @@ pub struct Node {
     /// Levels below the link.
     pub depth: u8,
     /// Leaf or not.
-    pub kind: Kind,
+    pub kind: NodeKind,
     /// Whether its weight was written, and does not follow from rates.
     pub says_weight: bool,
     /// How much it may have, per direction.
@@ -69,14 +69,14 @@ pub struct Node {
     /// Its words' index in [`Plan::words`].
     pub words: u32,
     /// Where it is written.
-    pub place: Place,
+    pub place: Position,
     /// The path it had before.
     pub was: Option<Box<str>>,
 }
 
 /// What a node is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum NodeKind {
     /// It has children.
     Interior,
     /// Frames wait here.
@@ -148,7 +148,7 @@ pub struct Rule {
     /// The line as written.
     pub text: Box<str>,
     /// Where.
-    pub place: Place,
+    pub place: Position,
 }
 
 impl Plan {

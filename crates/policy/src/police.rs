@@ -38,7 +38,7 @@ pub(crate) fn read(entry: Entry<'_>, problems: &mut Problems) -> Option<Police> 
     let rate = table.take("rate").map(|e| e.read("rate", RATE, problems));
     if rate.is_none() {
         let help = "write police = { rate = \"1mbit\", burst = \"15kb\" }";
-        problems.error(entry.place, "\"police\" does not say its \"rate\"", help);
+        problems.error(entry.place, "\"police\" has no \"rate\"", help);
     }
     let burst = size("burst", &mut table, problems);
     let peak = table.take("peak").and_then(|e| e.read("peak", RATE, problems));
@@ -56,18 +56,19 @@ pub(crate) fn read(entry: Entry<'_>, problems: &mut Problems) -> Option<Police> 
     let rate: Rate = rate??;
     if peak.is_some_and(|peak| peak < rate) {
         let what = format!("\"peak\" is below \"rate\" {rate}");
-        problems.error(entry.place, what, "the peak rate is the higher of the two");
+        problems.error(entry.place, what, "make the peak rate the higher of the two");
     }
     let has_second = peak.is_some() || peak_burst.is_some();
     if says_colours && says_excess {
-        let help = "\"colours\" says what happens to all frames; take out \"excess\"";
-        problems.error(entry.place, "\"police\" says both \"colours\" and \"excess\"", help);
+        let help = "\"colours\" decides about all frames; remove \"excess\"";
+        problems.error(entry.place, "\"police\" has both \"colours\" and \"excess\"", help);
     } else if says_colours && !has_second {
         let help = "add peak = \"2mbit\", or peak-burst = \"30kb\"";
         problems.error(entry.place, "three \"colours\" need a second bound", help);
     } else if has_second && !says_colours && excess.is_none() {
-        let help = "mark what is between with excess = \"af12\", or take out the second bound";
-        let what = "all above \"rate\" is dropped, so \"peak\" and \"peak-burst\" do nothing";
+        let help = "mark what is between with excess = \"af12\", or remove the second bound";
+        let what = "all frames above \"rate\" are dropped, so \"peak\" and \"peak-burst\" have no \
+            effect";
         problems.warning(entry.place, what, help);
     }
     Some(Police { rate, burst, peak, peak_burst, excess, colours, aware })
@@ -79,13 +80,13 @@ fn size(name: &str, table: &mut Table<'_>, problems: &mut Problems) -> Option<By
     let size: Bytes = entry.read(name, "an amount of bytes such as \"15kb\"", problems)?;
     let most = Bytes::new(POLICE_BURST_BYTES);
     if size > most {
-        let what = format!("\"{name}\" {size} is too much");
-        problems.error(entry.place, what, "at most 1gib may come at once");
+        let what = format!("\"{name}\" {size} is too large");
+        problems.error(entry.place, what, "write at most \"1gib\"");
         return None;
     }
     if size < FULL_FRAME {
         let what = format!("\"{name}\" {size} is less than a full frame");
-        problems.warning(entry.place, what, "a frame that is larger than this is always above");
+        problems.warning(entry.place, what, "a larger frame always exceeds the rate");
     }
     Some(size)
 }

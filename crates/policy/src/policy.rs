@@ -8,9 +8,9 @@ use weir_units::limits;
 use crate::addresses::{Groups, groups_of};
 use crate::class::{self, Class};
 use crate::held::{Before, Held, Want};
-use crate::link::{self, Link};
+use crate::link::{self, LinkTable};
 use crate::plan::Plan;
-use crate::problem::{Place, Problem, Problems, Severity};
+use crate::problem::{Position, Problem, Problems, Severity};
 use crate::reader::{Entry, Table};
 use crate::source::{Lines, Source};
 use crate::subscribers::{self, Subscriber, Subscribers};
@@ -21,7 +21,7 @@ use crate::{entrance, reach, resolve, silent, tokens};
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// The links, in the order of the file.
-    pub links: Vec<Link>,
+    pub links: Vec<LinkTable>,
     /// The named groups of addresses.
     pub groups: Groups,
     /// The classes, in the order of the file.
@@ -53,7 +53,7 @@ impl Reading {
 
     /// `file:line:column` of a place.
     #[must_use]
-    pub fn position(&self, place: Place) -> String {
+    pub fn position(&self, place: Position) -> String {
         match self.sources.get(usize::from(place.file)) {
             Some(source) => source.position(place),
             None => String::new(),
@@ -101,7 +101,7 @@ pub fn read_over(
     }
     if policy.links.is_empty() && top {
         let help = "add [link.office] with lan, wan, down and up";
-        problems.error(Place::default(), "the policy has no link", help);
+        problems.error(Position::default(), "the policy has no link", help);
     }
     let mark = problems.mark();
     let mut plans = plans(&policy, &tree, &sources[0], &mut problems);
@@ -145,7 +145,7 @@ fn fit(policy: &mut Policy, before: &Before<'_>, held: &mut Held, problems: &mut
     }
     held.let_go(&unfit, problems);
     let rows = table.rows.iter().filter(|row| unfit.contains(&row.place) && row.place.file == 1);
-    let skips: BTreeMap<Place, usize> =
+    let skips: BTreeMap<Position, usize> =
         problems.skipped.all().zip(0..).map(|((row, ..), at)| (row.place, at)).collect();
     let wants: Vec<Want> =
         rows.filter_map(|row| Some(Want::of(row, *skips.get(&row.place)?))).collect();
@@ -177,7 +177,7 @@ fn rows(
         Ok(source) => source,
         Err(why) => {
             let what = format!("the table \"{}\" cannot be read: {why}", table.file.value);
-            let help = "the name counts from the folder of the policy";
+            let help = "the name is relative to the folder of the policy";
             problems.error(table.file.place, what, help);
             return None;
         }
@@ -202,7 +202,11 @@ fn words(document: &DeTable<'_>, text: &str, problems: &mut Problems) -> (Policy
     top.finish(&["link", "group", "class", "subscribers"], problems);
     if classes.len() > limits::CLASSES {
         let what = format!("the policy has {} classes", classes.len());
-        problems.error(Place::default(), what, format!("at most {} are possible", limits::CLASSES));
+        problems.error(
+            Position::default(),
+            what,
+            format!("at most {} are possible", limits::CLASSES),
+        );
     }
     let policy = Policy {
         links: links.iter().filter_map(|(name, e)| link::read(name, *e, problems)).collect(),
@@ -243,13 +247,13 @@ fn syntax(errors: &[toml::de::Error], text: &str, problems: &mut Problems) {
         let help = if message.contains("quoted") {
             "put the text in double quotes"
         } else if message.contains("duplicate key") {
-            "the word or table is there twice: keep one"
+            "the word or table occurs twice: keep one"
         } else if message.contains("unclosed") || message.contains("missing comma") {
-            "close the bracket or quote before the next line, and divide entries by commas"
+            "close the bracket or quote before the next line, and separate entries by commas"
         } else {
             ""
         };
-        problems.error(Place::of(&span), format!("this is not TOML: {message}"), help);
+        problems.error(Position::of(&span), format!("this is not TOML: {message}"), help);
     }
 }
 
@@ -263,7 +267,8 @@ fn hidden_subscribers(table: &Subscribers, classes: &[Class], problems: &mut Pro
             let below = |p: &str| p == class.path || p.starts_with(&prefix);
             if table.rows.iter().any(|row| below(&row.parent)) {
                 let what = format!("\"{}\" has a \"match\", and subscribers below it", class.path);
-                let help = "their addresses say whose a frame is: take out the match";
+                let help = "their addresses decide which class a frame belongs to: remove the \
+                    match";
                 problems.error(class.matches[0].place, what, help);
             }
         }

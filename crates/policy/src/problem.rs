@@ -35,7 +35,7 @@ impl fmt::Display for Severity {
 
 /// Where in which of the policy's files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct Position {
     /// Index of the file among the policy's sources; 0 is the policy itself.
     pub file: u16,
     /// First byte.
@@ -44,18 +44,18 @@ pub struct Place {
     pub end: u32,
 }
 
-impl Place {
+impl Position {
     /// The bytes `range` of the policy file.
     #[must_use]
-    pub fn of(range: &Range<usize>) -> Place {
-        Place::in_file(0, range)
+    pub fn of(range: &Range<usize>) -> Position {
+        Position::in_file(0, range)
     }
 
     /// The bytes `range` of file number `file`.
     #[must_use]
-    pub fn in_file(file: u16, range: &Range<usize>) -> Place {
+    pub fn in_file(file: u16, range: &Range<usize>) -> Position {
         let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Place { file, start: small(range.start), end: small(range.end) }
+        Position { file, start: small(range.start), end: small(range.end) }
     }
 }
 
@@ -65,7 +65,7 @@ pub struct At<T> {
     /// What was written.
     pub value: T,
     /// Where.
-    pub place: Place,
+    pub place: Position,
 }
 
 /// One thing that is wrong.
@@ -74,7 +74,7 @@ pub struct Problem {
     /// How bad it is.
     pub severity: Severity,
     /// Where it is.
-    pub place: Place,
+    pub place: Position,
     /// What is wrong, in one sentence.
     pub what: String,
     /// How to cure it; may be empty.
@@ -89,7 +89,7 @@ pub struct Problems {
     list: Vec<Problem>,
     pub(crate) skipped: SkippedRows,
     /// Where rows stand that do not fit below their class; held ones are among them.
-    pub(crate) unfit: BTreeSet<Place>,
+    pub(crate) unfit: BTreeSet<Position>,
     /// How many errors were found, and how many others: each kind up to the bound is kept, so that
     /// notes do not hide errors.
     found: [usize; 2],
@@ -97,12 +97,17 @@ pub struct Problems {
 
 impl Problems {
     /// An error: what is read cannot be used.
-    pub fn error(&mut self, at: Place, what: impl Into<String>, help: impl Into<String>) {
+    pub fn error(&mut self, at: Position, what: impl Into<String>, help: impl Into<String>) {
         self.add(Severity::Error, at, what, help);
     }
 
     /// A warning: it works, but probably not as meant.
-    pub(crate) fn warning(&mut self, at: Place, what: impl Into<String>, help: impl Into<String>) {
+    pub(crate) fn warning(
+        &mut self,
+        at: Position,
+        what: impl Into<String>,
+        help: impl Into<String>,
+    ) {
         self.add(Severity::Warning, at, what, help);
     }
 
@@ -110,7 +115,7 @@ impl Problems {
     pub fn add(
         &mut self,
         severity: Severity,
-        place: Place,
+        place: Position,
         what: impl Into<String>,
         help: impl Into<String>,
     ) {
@@ -151,7 +156,7 @@ impl Problems {
             let more = found.saturating_sub(limits::PROBLEMS_KEPT);
             if more > 0 {
                 let what = format!("{more} more {name} were found and are not listed");
-                let (place, help) = (Place::default(), "correct the others first".to_owned());
+                let (place, help) = (Position::default(), "correct the others first".to_owned());
                 self.list.push(Problem { severity, place, what, help, rows: None });
             }
         }
@@ -175,7 +180,7 @@ mod tests {
 
     #[test]
     fn many_notes_neither_hide_an_error_nor_become_one() {
-        let place = |at: usize| Place::of(&(at..at));
+        let place = |at: usize| Position::of(&(at..at));
         let mut problems = Problems::default();
         for at in 0..2 * limits::PROBLEMS_KEPT {
             problems.add(Severity::Note, place(at), "it is so", "");

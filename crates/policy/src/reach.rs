@@ -164,15 +164,16 @@ fn unreachable(
             "\"{}\" adds nothing: line {line} of the same class has it already",
             later.rule.text
         );
-        (what, "take it out".to_owned())
+        (what, "remove it".to_owned())
     } else {
         let what = format!(
-            "\"{}\" is never reached: \"{}\" of \"{}\" in line {line} takes all of it",
+            "\"{}\" can never match: \"{}\" of \"{}\" in line {line} matches all of its frames \
+             first",
             later.rule.text,
             earlier.rule.text,
             path(earlier)
         );
-        (what, format!("move \"{}\" before \"{}\", or take it out", path(later), path(earlier)))
+        (what, format!("move \"{}\" before \"{}\", or remove it", path(later), path(earlier)))
     };
     problems.error(later.rule.place, what, help);
 }
@@ -185,7 +186,7 @@ fn partly(plan: &Plan, earlier: &Flat<'_>, later: &Flat<'_>, problems: &mut Prob
         earlier.rule.text,
         path(earlier)
     );
-    problems.warning(later.rule.place, what, "make them apart, or put the more special one first");
+    problems.warning(later.rule.place, what, "separate them, or put the more specific one first");
 }
 
 /// One note per later class; of a class and its children only the class is named. The pairs are
@@ -204,12 +205,12 @@ fn tell_crossing(plan: &Plan, pairs: &[(usize, usize)], problems: &mut Problems)
         let more = names.len().saturating_sub(NAMED);
         names.truncate(NAMED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let what = format!(
-            "\"{}\" overlaps with {}{more}: a frame that both match goes to the class that is \
-             asked first, which is not this one",
-            later.path,
-            names.join(", ")
-        );
+        let goes = match &names[..] {
+            [one] if more.is_empty() => format!("match both go to {one}, which comes earlier"),
+            _ => "match several of these go to the one that comes first".to_owned(),
+        };
+        let names = names.join(", ");
+        let what = format!("\"{}\" overlaps with {names}{more}: frames that {goes}", later.path);
         problems.add(Severity::Note, later.place, what, "");
     }
 }

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use weir_units::Unreadable;
 
 use crate::nearest::instead;
-use crate::problem::{At, Place, Problems};
+use crate::problem::{At, Position, Problems};
 
 /// A value in the file and where it stands.
 #[derive(Clone, Copy)]
@@ -16,9 +16,9 @@ pub struct Entry<'t> {
     /// What is written.
     pub value: &'t DeValue<'t>,
     /// Where the value stands.
-    pub place: Place,
+    pub place: Position,
     /// Where its name stands.
-    pub key: Place,
+    pub key: Position,
     /// The whole file, so that a place inside a string can be found.
     pub text: &'t str,
 }
@@ -35,8 +35,8 @@ impl<'t> Table<'t> {
         let mut entries: Vec<_> = table
             .iter()
             .map(|(key, value)| {
-                let place = Place::of(&value.span());
-                let key_place = Place::of(&key.span());
+                let place = Position::of(&value.span());
+                let key_place = Position::of(&key.span());
                 let entry = Entry { value: value.get_ref(), place, key: key_place, text };
                 (key.get_ref().as_ref(), entry, false)
             })
@@ -70,7 +70,7 @@ impl<'t> Table<'t> {
                 return;
             }
             if !asked {
-                let what = format!("{} does not know the word \"{key}\"", self.what);
+                let what = format!("{} has no word \"{key}\"", self.what);
                 problems.error(entry.key, what, instead(key, known.iter().copied()));
             }
         }
@@ -92,9 +92,9 @@ impl<'t> Entry<'t> {
     /// What kind of value it is, for messages.
     pub fn kind(&self) -> &'static str {
         match self.value {
-            DeValue::String(_) => "a text",
+            DeValue::String(_) => "a string",
             DeValue::Integer(_) => "a number",
-            DeValue::Float(_) => "a number with a point",
+            DeValue::Float(_) => "a number with a decimal point",
             DeValue::Boolean(_) => "true or false",
             DeValue::Datetime(_) => "a date",
             DeValue::Array(_) => "a list",
@@ -113,7 +113,7 @@ impl<'t> Entry<'t> {
                 number.as_str()
             );
         }
-        problems.error(self.place, format!("\"{name}\" is {}, not a text", self.kind()), help);
+        problems.error(self.place, format!("\"{name}\" is {}, not a string", self.kind()), help);
     }
 
     /// The text that this value is.
@@ -205,7 +205,7 @@ impl<'t> Entry<'t> {
         match self.value.as_table() {
             Some(table) => Some(Table::new(what, table, self.text)),
             None => {
-                let help = format!("{what} is a table of words, as the examples show");
+                let help = format!("{what} is a table, as the examples show");
                 problems.error(self.place, format!("{what} is {}, not a table", self.kind()), help);
                 None
             }
@@ -219,7 +219,7 @@ impl<'t> Entry<'t> {
                 .iter()
                 .map(|v| Entry {
                     value: v.get_ref(),
-                    place: Place::of(&v.span()),
+                    place: Position::of(&v.span()),
                     key: self.key,
                     text: self.text,
                 })
@@ -229,7 +229,7 @@ impl<'t> Entry<'t> {
     }
 
     /// The place of `part`, a slice of this entry's text; the whole text when it was escaped.
-    pub fn place_of(&self, whole: &str, part: &str) -> Place {
+    pub fn place_of(&self, whole: &str, part: &str) -> Position {
         let offset = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
         if offset > whole.len() {
             // a word of ours, not of the operator's
@@ -238,7 +238,7 @@ impl<'t> Entry<'t> {
         let start = self.place.start as usize + 1;
         let raw = self.text.get(start..start + whole.len());
         if raw == Some(whole) {
-            Place::of(&(start + offset..start + offset + part.len().max(1)))
+            Position::of(&(start + offset..start + offset + part.len().max(1)))
         } else {
             self.place
         }

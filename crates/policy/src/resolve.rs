@@ -16,10 +16,10 @@ use weir_units::{ByWay, Priority, Rate};
 use crate::amount::Burst;
 use crate::class::{Class, Enforce, Weight};
 use crate::leaf::LeafWords;
-use crate::link::Link;
-use crate::plan::{Asked, Kind, Node, NodeId, Plan, Rule, Shares, Target};
+use crate::link::LinkTable;
+use crate::plan::{Asked, Node, NodeId, NodeKind, Plan, Rule, Shares, Target};
 use crate::policy::Policy;
-use crate::problem::{Place, Problems};
+use crate::problem::{Position, Problems};
 use crate::rest::Rest;
 use crate::subscribers::Subscriber;
 use crate::tree::Tree;
@@ -28,7 +28,12 @@ pub(crate) use size::check_size;
 use sums::{Owner, Promise};
 
 /// Makes the plan of one link; problems tell what is wrong with it.
-pub(crate) fn resolve(policy: &Policy, tree: &Tree, link: &Link, problems: &mut Problems) -> Plan {
+pub(crate) fn resolve(
+    policy: &Policy,
+    tree: &Tree,
+    link: &LinkTable,
+    problems: &mut Problems,
+) -> Plan {
     let rows = policy.subscribers.as_ref().map_or(0, |table| table.rows.len());
     // the link, its rest, and what classes with rules of their own need
     let nodes = rows + 2 * policy.classes.len() + 2;
@@ -64,7 +69,7 @@ pub(crate) fn resolve(policy: &Policy, tree: &Tree, link: &Link, problems: &mut 
 struct Build<'a> {
     policy: &'a Policy,
     tree: &'a Tree,
-    link: &'a Link,
+    link: &'a LinkTable,
     problems: &'a mut Problems,
     below: Vec<(&'a str, &'a Subscriber)>,
     plan: Plan,
@@ -97,7 +102,7 @@ impl<'a> Build<'a> {
         let shares = rate.map(|r| Shares { rate: r, ceil: r, weight: 1, burst: None });
         let enforce = self.link.enforce;
         let words = self.link.leaf.clone();
-        let root = self.node("/", 0, 0, Kind::Interior, shares, &words, self.link.place);
+        let root = self.node("/", 0, 0, NodeKind::Interior, shares, &words, self.link.place);
         self.plan.nodes[root as usize].enforce = enforce;
         let above = Above {
             id: root,
@@ -146,7 +151,8 @@ impl<'a> Build<'a> {
         });
         let words = class.leaf.or(&above.words);
         let depth = above.depth + 1;
-        let id = self.node(&class.path, above.id, depth, Kind::Leaf, shares, &words, class.place);
+        let id =
+            self.node(&class.path, above.id, depth, NodeKind::Leaf, shares, &words, class.place);
         let node = &mut self.plan.nodes[id as usize];
         node.priority = class.priority.unwrap_or(above.priority);
         node.enforce = class.enforce.map_or(above.enforce, |e| e.value);
@@ -216,10 +222,11 @@ impl<'a> Build<'a> {
         let target = if let Some(each) = &class.each {
             self.each(class, each, above)
         } else if has_children {
-            self.plan.nodes[above.id as usize].kind = Kind::Interior;
+            self.plan.nodes[above.id as usize].kind = NodeKind::Interior;
             if class.leaf.police.is_some() {
-                let what = format!("\"{}\" has children, and \"police\" does nothing", class.path);
-                let help = "frames are policed where they wait: say it of its children";
+                let what =
+                    format!("\"{}\" has children, so its \"police\" has no effect", class.path);
+                let help = "frames are policed in leaves: set it in its children";
                 self.problems.warning(class.place, what, help);
             }
             if own {
@@ -251,17 +258,17 @@ impl<'a> Build<'a> {
                 // the table that nobody could read may have rows for it
                 return;
             }
-            let what = format!("no frame can reach \"{}\": it says no \"match\"", class.path);
+            let what = format!("no frame can reach \"{}\": it has no \"match\"", class.path);
             self.problems.warning(class.place, what, "add match = [\"lan 10.0.0.0/24\"]");
         } else if let Some(each) = &class.each {
-            let what = format!("\"{}\" makes leaves for frames, but says no \"match\"", class.path);
+            let what = format!("\"{}\" creates leaves, but has no \"match\"", class.path);
             self.problems.error(each.place, what, "add match = [\"any\"] or name its addresses");
         }
     }
 
     /// The leaf for what nothing below a class takes. Where that may be a host that the table of
     /// subscribers does not know, it has the ceiling that the link says.
-    fn rest(&mut self, path: &str, above: &Above, place: Place) -> NodeId {
+    fn rest(&mut self, path: &str, above: &Above, place: Position) -> NodeId {
         let id = self.spare(&format!("{path}/(rest)"), above, place);
         let table = self.policy.subscribers.as_ref();
         if path.is_empty() || table.is_some_and(|table| table.is_below(path)) {
@@ -278,11 +285,11 @@ impl<'a> Build<'a> {
     }
 
     /// A leaf that nobody wrote but that is needed, with no promise and its parent's ceiling.
-    fn spare(&mut self, path: &str, above: &Above, place: Place) -> NodeId {
+    fn spare(&mut self, path: &str, above: &Above, place: Position) -> NodeId {
         let shares =
             above.ceil.map(|ceil| Shares { rate: Rate::ZERO, ceil, weight: 0, burst: None });
         let words = LeafWords::default().or(&above.words);
-        let id = self.node(path, above.id, above.depth + 1, Kind::Leaf, shares, &words, place);
+        let id = self.node(path, above.id, above.depth + 1, NodeKind::Leaf, shares, &words, place);
         let node = &mut self.plan.nodes[id as usize];
         node.priority = above.priority;
         node.enforce = above.enforce;
@@ -295,10 +302,10 @@ impl<'a> Build<'a> {
         path: &str,
         parent: NodeId,
         depth: u8,
-        kind: Kind,
+        kind: NodeKind,
         shares: ByWay<Shares>,
         words: &LeafWords,
-        place: Place,
+        place: Position,
     ) -> NodeId {
         let id = NodeId::try_from(self.plan.nodes.len()).unwrap_or(NodeId::MAX);
         let words = self.words(words);

@@ -57,7 +57,7 @@ pub(crate) fn read(entry: Option<Entry<'_>>, problems: &mut Problems) -> ByWay<O
     for (_, said) in said.named() {
         if let Some(At { value: Rest::Ceil(Amount::Rate(Rate::ZERO)), place }) = said {
             let help = "write a small rate such as \"64kbit\": ARP and neighbour discovery need it";
-            problems.error(*place, "\"rest\" is zero: nothing could ever leave", help);
+            problems.error(*place, "\"rest\" is zero: no frame could ever leave", help);
             break;
         }
     }

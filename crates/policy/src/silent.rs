@@ -3,7 +3,7 @@
 //! `queue` says something in weir's: who shares in a leaf. HSDBA knows leaves and no flows.
 
 use crate::class::Enforce;
-use crate::plan::{Kind, Plan};
+use crate::plan::{NodeKind, Plan};
 use crate::policy::Policy;
 use crate::problem::{At, Problems, Severity};
 use crate::reader::Table;
@@ -36,7 +36,7 @@ pub(crate) fn check(plan: &Plan, policy: &Policy, problems: &mut Problems) {
         if plan.find(path).is_some() {
             let what = format!(
                 "\"{path}\" shares between its leaves, and not inside one: HSDBA drops at random, \
-                 so a flow that does not slow down takes a leaf from those that do"
+                 so a flow that does not slow down displaces those that do"
             );
             let help = "write enforce = \"weir\", which shares inside leaves too";
             problems.add(Severity::Note, place, what, help);
@@ -53,14 +53,14 @@ pub(crate) fn check(plan: &Plan, policy: &Policy, problems: &mut Problems) {
         for word in words.iter().filter(|word| !says(word.value)) {
             let law = say::enforce(plan.node(id).enforce);
             let what =
-                format!("\"{}\" says nothing here: enforce = \"{law}\" has no queues", word.value);
+                format!("\"{}\" has no effect here: enforce = \"{law}\" has no queues", word.value);
             let help = match (is_top || QUEUES.contains(&word.value), top) {
                 (true, _) => {
-                    "take it out, or say enforce = \"queue\" where frames shall wait".into()
+                    "remove it, or set enforce = \"queue\" where frames are to be queued".into()
                 }
-                (false, 0) if word.value != "limit" => "take it out: the link has one queue".into(),
-                (false, 0) => "say it of the link, which has one queue for all".into(),
-                (false, _) => format!("say it of \"{}\", which has one queue for all", held.path),
+                (false, 0) if word.value != "limit" => "remove it: the link has one queue".into(),
+                (false, 0) => "set it in the link, which has one queue for all".into(),
+                (false, _) => format!("set it in \"{}\", which has one queue for all", held.path),
             };
             problems.warning(word.place, what, help);
         }
@@ -72,7 +72,7 @@ fn tops(plan: &Plan) -> Vec<Option<u32>> {
     let mut is_whole = vec![true; plan.nodes.len()];
     for (at, node) in plan.nodes.iter().enumerate().rev() {
         let is_held = matches!(node.enforce, Enforce::Weir | Enforce::Hsdba);
-        is_whole[at] &= node.kind == Kind::Interior || is_held;
+        is_whole[at] &= node.kind == NodeKind::Interior || is_held;
         is_whole[node.parent as usize] &= is_whole[at];
     }
     let mut tops: Vec<Option<u32>> = Vec::with_capacity(plan.nodes.len());
@@ -105,8 +105,8 @@ mod tests {
     fn words_about_queues_say_nothing_where_there_are_none() {
         let said = warnings("", BRANCH);
         assert_eq!(said.len(), 2, "{said:#?}");
-        assert!(said[0].contains("\"priority\" says nothing here") && said[0].contains("\"/a\""));
-        assert!(said[1].contains("\"aqm\" says nothing here"), "{said:#?}");
+        assert!(said[0].contains("\"priority\" has no effect here") && said[0].contains("\"/a\""));
+        assert!(said[1].contains("\"aqm\" has no effect here"), "{said:#?}");
         assert!(said[1].contains("enforce = \"queue\""), "{said:#?}");
         // the places are those of the words
         assert!(said[0].starts_with("p:13:1 "), "{said:#?}");

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use weir_units::limits;
 
-use crate::problem::{Place, Problem, Severity};
+use crate::problem::{Position, Problem, Severity};
 
 /// A row that was skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Skipped {
     /// Where the mistake is.
-    pub place: Place,
+    pub place: Position,
     /// The line of the file that the row starts at, from 1.
     pub line: u32,
     /// Whether the subscriber keeps the row that was in effect before.
@@ -43,10 +43,10 @@ pub struct SkippedRows {
 const RANGES: usize = 8;
 
 /// What stands for the causes beyond the bound.
-const OTHERS: &str = "they have other mistakes, of more kinds than are told apart";
+const OTHERS: &str = "they have further mistakes, of more kinds than are listed";
 
 impl SkippedRows {
-    pub(crate) fn add(&mut self, place: Place, line: u32, cause: String, help: String) {
+    pub(crate) fn add(&mut self, place: Position, line: u32, cause: String, help: String) {
         let full = self.causes.len() >= limits::SKIP_CAUSES;
         let next = u32::try_from(self.causes.len()).unwrap_or(u32::MAX);
         let key = (cause, help);
@@ -97,7 +97,7 @@ impl SkippedRows {
 
     /// One problem for each cause.
     pub(crate) fn problems(&self) -> Vec<Problem> {
-        let mut groups: Vec<(Vec<u32>, usize, Option<Place>)> =
+        let mut groups: Vec<(Vec<u32>, usize, Option<Position>)> =
             vec![Default::default(); self.causes.len()];
         for row in &self.rows {
             let (lines, held, place) = &mut groups[row.cause as usize];
@@ -165,9 +165,9 @@ mod tests {
     fn rows_with_one_cause_are_one_problem() {
         let mut skipped = SkippedRows::default();
         for line in (14..=186).chain([200]) {
-            skipped.add(Place::default(), line, "it is so".to_owned(), "do".to_owned());
+            skipped.add(Position::default(), line, "it is so".to_owned(), "do".to_owned());
         }
-        skipped.add(Place::default(), 3, "it is otherwise".to_owned(), String::new());
+        skipped.add(Position::default(), 3, "it is otherwise".to_owned(), String::new());
         skipped.mark_held(0, true);
         let problems = skipped.problems();
         let said: Vec<&str> = problems.iter().map(|problem| problem.what.as_str()).collect();
@@ -186,7 +186,7 @@ mod tests {
     fn causes_have_a_bound() {
         let mut skipped = SkippedRows::default();
         for line in 0..3 * u32::try_from(limits::SKIP_CAUSES).unwrap() {
-            skipped.add(Place::default(), line, format!("it is {line}"), String::new());
+            skipped.add(Position::default(), line, format!("it is {line}"), String::new());
         }
         assert_eq!(skipped.problems().len(), limits::SKIP_CAUSES + 1);
     }

@@ -1,6 +1,6 @@
 //! A text that the policy consists of, and where in it a byte lies.
 
-use crate::problem::Place;
+use crate::problem::Position;
 
 /// One file: the policy itself or its subscriber table.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ impl Source {
 
     /// `name:line:column` of a place in this file.
     #[must_use]
-    pub fn position(&self, place: Place) -> String {
+    pub fn position(&self, place: Position) -> String {
         let (line, column) = self.line_column(place.start as usize);
         format!("{}:{line}:{column}", self.name)
     }

@@ -11,7 +11,7 @@ use crate::class::is_segment;
 use crate::csv::{Row, anyhow, rows};
 use crate::held::Want;
 use crate::nearest::instead;
-use crate::problem::{At, Place, Problems};
+use crate::problem::{At, Position, Problems};
 use crate::reader::Entry;
 use crate::skipped::SkippedRows;
 use crate::source::Source;
@@ -59,7 +59,7 @@ pub struct Subscriber {
     /// At most.
     pub ceil: ByWay<Option<Rate>>,
     /// The row.
-    pub place: Place,
+    pub place: Position,
     /// The line that it starts at, from 1.
     pub line: u32,
 }
@@ -76,7 +76,7 @@ pub(crate) fn read(entry: Entry<'_>, problems: &mut Problems) -> Option<Subscrib
     let file = table.take("file");
     if file.is_none() {
         let help = "add file = \"subscribers.csv\"";
-        problems.error(entry.key, "[subscribers] does not say its \"file\"", help);
+        problems.error(entry.key, "[subscribers] has no \"file\"", help);
     }
     let file = file.and_then(|e| text(e, "file", "a file's name", problems));
     let under = table.take("under").and_then(|e| text(e, "under", "a class's path", problems));
@@ -104,7 +104,7 @@ pub(crate) fn read_rows(
     let Some(columns) = rows.next().and_then(|row| Columns::read(&row, number, problems)) else {
         if source.bytes().trim_ascii().is_empty() {
             let help = format!("its first line names the columns: {}", COLUMNS.join(","));
-            problems.error(Place::in_file(number, &(0..0)), "the table is empty", help);
+            problems.error(Position::in_file(number, &(0..0)), "the table is empty", help);
         }
         return Vec::new();
     };
@@ -114,15 +114,15 @@ pub(crate) fn read_rows(
     for (row, count) in rows.zip(0..) {
         if count == limits::CLASSES {
             let what = format!("the table has more than {count} rows");
-            let help = "split the link over several boxes, or take out rows that nobody needs";
-            problems.error(Place::in_file(number, &row.place), what, help);
+            let help = "split the link over several boxes, or remove rows that nobody needs";
+            problems.error(Position::in_file(number, &row.place), what, help);
             break;
         }
         match reader.row(&row) {
             Ok(subscriber) => into.rows.push(subscriber),
             Err((place, what, help)) => {
                 wants.extend(reader.want(source.bytes(), &row, problems.skipped.count()));
-                problems.skipped.add(Place::in_file(number, &place), row.line, what, help);
+                problems.skipped.add(Position::in_file(number, &place), row.line, what, help);
             }
         }
     }
@@ -147,7 +147,7 @@ struct Columns([Option<usize>; 8], usize);
 
 impl Columns {
     fn read(header: &Row<'_>, number: u16, problems: &mut Problems) -> Option<Columns> {
-        let whole = Place::in_file(number, &header.place);
+        let whole = Position::in_file(number, &header.place);
         let fields = match &header.fields {
             Ok(fields) => fields,
             Err(why) => {
@@ -164,13 +164,13 @@ impl Columns {
             match COLUMNS.iter().position(|c| c == name) {
                 Some(column) if columns[column].is_none() => columns[column] = Some(at),
                 Some(_) => {
-                    let what = format!("the column \"{name}\" is there twice");
-                    problems.error(Place::in_file(number, place), what, "take one of them out");
+                    let what = format!("the column \"{name}\" occurs twice");
+                    problems.error(Position::in_file(number, place), what, "remove one of them");
                 }
                 None => {
                     let what = format!("there is no column \"{name}\"");
                     let help = instead(name, COLUMNS);
-                    problems.error(Place::in_file(number, place), what, help);
+                    problems.error(Position::in_file(number, place), what, help);
                 }
             }
         }
@@ -204,7 +204,7 @@ impl Reader<'_> {
             .map_err(|why| (whole(), format!("the row cannot be read: {why}"), String::new()))?;
         if fields.len() != self.columns.1 {
             let what = format!("the row has {} fields, not {}", fields.len(), self.columns.1);
-            return Err((whole(), what, "a field with a comma in it stands in quotes".to_owned()));
+            return Err((whole(), what, "put a field that contains a comma in quotes".to_owned()));
         }
         let field = |column: usize| match self.columns.0[column] {
             Some(at) => (fields[at].0.as_ref(), fields[at].1.clone()),
@@ -233,7 +233,10 @@ impl Reader<'_> {
             if let (Some(rate), Some(ceil)) = (rate, ceil)
                 && rate > ceil
             {
-                let what = format!("it is guaranteed {rate} {direction} but may have {ceil}");
+                let what = format!(
+                    "it is guaranteed {rate} {direction} but has a ceiling of \
+                    {ceil}"
+                );
                 return Err((whole(), what, "raise the ceil or lower the rate".to_owned()));
             }
         }
@@ -244,7 +247,7 @@ impl Reader<'_> {
             blocks,
             rate: guaranteed.map(Option::unwrap_or_default),
             ceil,
-            place: Place::in_file(self.number, &row.place),
+            place: Position::in_file(self.number, &row.place),
             line: row.line,
         })
     }
@@ -287,7 +290,7 @@ impl Reader<'_> {
         let names: Vec<&str> = below.filter_map(|c| c.strip_prefix('/')).collect();
         let mut help = instead(inner, names.iter().copied());
         if help.is_empty() {
-            help = format!("no class lies below \"{}/\": leave the parent empty", self.under);
+            help = format!("there is no class below \"{}/\": leave the parent empty", self.under);
         }
         Err((place, format!("the class \"{path}\" does not exist"), help))
     }
@@ -307,7 +310,8 @@ fn blocks((text, place): (&str, Range<usize>)) -> Result<Vec<Prefix>, Wrong> {
     blocks.sort_unstable();
     blocks.dedup();
     if blocks.is_empty() {
-        let help = "write one or more, divided by semicolons: 10.1.0.7;2001:db8:7::/56".to_owned();
+        let help =
+            "write one or more, separated by semicolons: 10.1.0.7;2001:db8:7::/56".to_owned();
         return Err((place, "the row has no addresses".to_owned(), help));
     }
     Ok(blocks)
@@ -319,7 +323,7 @@ fn rate(column: &str, (text, place): (&str, Range<usize>)) -> Result<Option<Rate
     }
     match text.parse::<Rate>() {
         Ok(Rate::ZERO) if column.ends_with("ceil") => {
-            Err((place, format!("\"{column}\" is zero"), "nothing could ever leave".to_owned()))
+            Err((place, format!("\"{column}\" is zero"), "no frame could ever leave".to_owned()))
         }
         Ok(rate) => Ok(Some(rate)),
         Err(error) => {

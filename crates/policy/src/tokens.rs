@@ -5,7 +5,7 @@ use toml_parser::Source;
 use toml_parser::lexer::TokenKind;
 use weir_units::limits;
 
-use crate::problem::{Place, Problems};
+use crate::problem::{Position, Problems};
 
 /// Whether `text` is not more than can be read; says so where it is.
 pub(crate) fn are_few(text: &str, problems: &mut Problems) -> bool {
@@ -20,7 +20,7 @@ pub(crate) fn are_few(text: &str, problems: &mut Problems) -> bool {
             | TokenKind::BasicString => dots,
             _ => 0,
         };
-        let place = || Place::of(&(token.span().start()..token.span().end()));
+        let place = || Position::of(&(token.span().start()..token.span().end()));
         if count > limits::POLICY_TOKENS {
             let most = limits::POLICY_TOKENS;
             let what = format!("the policy has more than {most} names, values, signs and lines");
@@ -30,7 +30,7 @@ pub(crate) fn are_few(text: &str, problems: &mut Problems) -> bool {
         }
         if dots >= limits::POLICY_NAME_PARTS {
             let most = limits::POLICY_NAME_PARTS;
-            let what = format!("a name has more than {most} parts with dots between them");
+            let what = format!("a name has more than {most} parts separated by dots");
             problems.error(place(), what, "put names with dots in double quotes");
             return false;
         }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::class::Class;
-use crate::link::Link;
+use crate::link::LinkTable;
 use crate::nearest::nearest;
 use crate::problem::{At, Problems};
 
@@ -33,7 +33,7 @@ pub(crate) fn by_path(classes: &[Class]) -> BTreeMap<&str, usize> {
 }
 
 impl Tree {
-    pub(crate) fn new(classes: &[Class], links: &[Link], problems: &mut Problems) -> Tree {
+    pub(crate) fn new(classes: &[Class], links: &[LinkTable], problems: &mut Problems) -> Tree {
         let paths = by_path(classes);
         let mut tree = Tree { top: Vec::new(), children: vec![Vec::new(); classes.len()] };
         for (at, class) in classes.iter().enumerate() {
@@ -62,7 +62,7 @@ impl Tree {
         for (class, children) in classes.iter().zip(&tree.children) {
             if let (Some(each), false) = (&class.each, children.is_empty()) {
                 let what = format!("\"{}\" has \"each\" and classes below it", class.path);
-                problems.error(each.place, what, "make the leaves in a class of their own");
+                problems.error(each.place, what, "create the leaves in a class of their own");
             }
         }
         twice_from_one(classes, problems);
@@ -70,12 +70,12 @@ impl Tree {
     }
 }
 
-fn check_link(class: &Class, parent: &str, links: &[Link], problems: &mut Problems) {
+fn check_link(class: &Class, parent: &str, links: &[LinkTable], problems: &mut Problems) {
     let Some(link) = &class.link else { return };
     if !parent.is_empty() {
-        let what = format!("\"{}\" says a link, but only classes right below it can", class.path);
+        let what = format!("\"{}\" has \"link\", but only top-level classes can", class.path);
         let top = class.path.split('/').nth(1).unwrap_or_default();
-        problems.error(link.place, what, format!("say it in [class.\"/{top}\"]"));
+        problems.error(link.place, what, format!("write it in [class.\"/{top}\"]"));
     }
     // that there is no link at all has been said
     if !links.is_empty() && !links.iter().any(|l| l.name == link.value) {
@@ -94,8 +94,8 @@ fn check_was(class: &Class, paths: &BTreeMap<&str, usize>, problems: &mut Proble
         && paths.contains_key(was.value.as_str())
     {
         let what =
-            format!("\"{}\" was \"{}\", but that class is still there", class.path, was.value);
-        problems.error(was.place, what, "take out \"was\", or rename the other class too");
+            format!("\"{}\" says was = \"{}\", but that class still exists", class.path, was.value);
+        problems.error(was.place, what, "remove \"was\", or rename the other class too");
     }
 }
 
@@ -104,8 +104,8 @@ fn twice_from_one(classes: &[Class], problems: &mut Problems) {
     for class in classes {
         let Some(At { value, place }) = &class.was else { continue };
         if let Some(other) = seen.insert(value, &class.path) {
-            let what = format!("\"{other}\" and \"{}\" both were \"{value}\"", class.path);
-            problems.error(*place, what, "frames that wait can move to one of them only");
+            let what = format!("\"{other}\" and \"{}\" both say was = \"{value}\"", class.path);
+            problems.error(*place, what, "queued frames can move to only one of them");
         }
     }
 }

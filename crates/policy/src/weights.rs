@@ -4,7 +4,7 @@
 
 use weir_units::{ByWay, Rate};
 
-use crate::plan::{Kind, NodeId, Plan, Shares};
+use crate::plan::{NodeId, NodeKind, Plan, Shares};
 
 /// Gives every node a weight above zero.
 pub(crate) fn set(plan: &mut Plan) {
@@ -16,7 +16,7 @@ pub(crate) fn set(plan: &mut Plan) {
     }
     // the leaf of those that find none of their own stands beside these, and weighs as much
     for at in 0..plan.nodes.len() {
-        if let Kind::Each(each) = &plan.nodes[at].kind {
+        if let NodeKind::Each(each) = &plan.nodes[at].kind {
             let (own, others) = (each.shares, each.others as usize);
             plan.nodes[others].shares.down.weight = own.down.weight;
             plan.nodes[others].shares.up.weight = own.up.weight;

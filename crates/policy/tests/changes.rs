@@ -48,7 +48,7 @@ fn every_change_is_said_in_the_words_of_the_policy() {
         "~ /b match + \"icmp\"",
         "> /new was /old",
         "+ /c is new: rate 0bit, ceil 100mbit down, 25mbit up",
-        "~ /b is asked before /a now",
+        "~ /b now comes before /a",
     ] {
         assert!(said.iter().any(|s| s == want), "missing {want}\nsaid {said:#?}");
     }
@@ -65,11 +65,11 @@ fn a_subscriber_who_gets_another_address_is_a_change() {
     assert_eq!(
         said_with((&text, before), (&text, after)),
         [
-            "- /s/b is gone; frames that wait there go to /(rest)",
+            "- /s/b is removed; its queued frames go to /(rest)",
             "+ /s/c is new: rate 0bit, ceil 100mbit down, 20mbit up",
             "~ /s/a address - 10.0.0.1",
             "~ /s/a address + 10.0.0.3",
-            "~ /s/c has 10.0.0.9 now, which /s/b had",
+            "~ /s/c now has 10.0.0.9, which /s/b had",
         ]
     );
 }
@@ -88,7 +88,7 @@ fn the_subscribers_have_their_place_in_the_order() {
     let (a, s) = ("[class.\"/a\"]\nmatch = \"lan 10.0.0.1\"\n", "[class.\"/s\"]\n");
     let table = "id,addresses\nx,10.0.0.1\n";
     let (before, after) = (format!("{LINK}{a}{s}{TABLE}"), format!("{LINK}{s}{a}{TABLE}"));
-    assert_eq!(said_with((&before, table), (&after, table)), ["~ /s is asked before /a now"]);
+    assert_eq!(said_with((&before, table), (&after, table)), ["~ /s now comes before /a"]);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn what_a_class_says_it_was_wins_over_the_path() {
          match = \"udp\"\n"
     );
     let said = said(&before, &after);
-    assert!(said.iter().any(|s| s.starts_with("- /old/c is gone")), "{said:#?}");
+    assert!(said.iter().any(|s| s.starts_with("- /old/c is removed")), "{said:#?}");
     assert!(said.iter().any(|s| s == "> /new/c was /z"), "{said:#?}");
 }
 
@@ -138,7 +138,7 @@ fn renaming_alone_says_the_new_name_and_nothing_else() {
     let after = policy("new", "was = \"/old\"\n", "2");
     assert_eq!(
         said_with((&before, table), (&after, table)),
-        ["> /new was /old", "~ /new/a match \"lan g\" names other addresses now"]
+        ["> /new was /old", "~ /new/a match \"lan g\" now names other addresses"]
     );
 }
 

@@ -141,7 +141,7 @@ fn what_is_said_of_a_table_is_said_once_though_it_is_resolved_twice() {
     // b is guaranteed more than its class has: that is seen only when the tree is made
     let table = format!("{header}a,n,10.0.0.1,,60mbit\nb,n,10.0.0.2,55mbit,70mbit\n");
     let reading = over(&text, &table, &before);
-    let more = reading.problems.iter().filter(|p| p.what.contains("may have more than passes"));
+    let more = reading.problems.iter().filter(|p| p.what.contains("have a higher ceiling"));
     let said: Vec<&str> = more.map(|p| p.what.as_str()).collect();
     assert!(said.len() == 1 && said[0].starts_with("2 subscribers"), "{said:?}");
 }
@@ -169,9 +169,9 @@ fn hosts_in_no_row_have_a_ceiling() {
         link("").replace("[class.\"/s\"]\n", "[class.\"/s\"]\nmatch = \"lan 10.0.0.0/8\"\n");
     assert_eq!(ceil(&plan(&inside, table), "/s/(rest)"), Some(mbit(10)));
     for (word, part) in [
-        ("rest = \"0mbit\"\n", "nothing could ever leave"),
+        ("rest = \"0mbit\"\n", "no frame could ever leave"),
         ("rest = \"all\"\n", "\"none\""),
-        ("rest = 5\n", "not a text"),
+        ("rest = 5\n", "not a string"),
     ] {
         let said = shared::problems(&link(word), table);
         assert!(said.iter().any(|s| s.contains(part)), "{word}: {said:#?}");

@@ -41,18 +41,18 @@ match = ["udp port 5060"]
 "#;
     let said = problems(text, "");
     let want = [
-        r#"weir.toml:5:6 error: "up" is a number, not a text (rates need their unit: "20bit", "20kbit" or "20mbit"?)"#,
-        r#"weir.toml:6:1 error: link "office" does not know the word "conuts" (did you mean "counts"?)"#,
+        r#"weir.toml:5:6 error: "up" is a number, not a string (rates need their unit: "20bit", "20kbit" or "20mbit"?)"#,
+        r#"weir.toml:6:1 error: link "office" has no word "conuts" (did you mean "counts"?)"#,
         r#"weir.toml:9:12 error: "10.0.1.5/24" is not an address or block such as "10.0.0.5", "10.0.0.0/8" or "2001:db8::/32": bits are set behind the length; did you mean 10.0.1.0/24?"#,
         r#"weir.toml:12:16 error: "eff" is not a code point (0 to 63 or its name) (did you mean "ef"?)"#,
         r#"weir.toml:13:8 error: "rate" cannot be "2mbyte": "mbyte" is not one of bit, kbit, mbit, gbit, tbit (write a rate such as "20kbit" or "1.5mbit", or a part such as "40%")"#,
-        r#"weir.toml:14:1 error: class "/voice" does not know the word "priorty" (did you mean "priority"?)"#,
+        r#"weir.toml:14:1 error: class "/voice" has no word "priorty" (did you mean "priority"?)"#,
         r#"weir.toml:17:15 error: there is no group "server" (did you mean "servers"?)"#,
-        r#"weir.toml:18:8 error: "/office" is guaranteed 110mbit down but can have 97mbit at most (lower the rate, or raise its ceil or that of a class above)"#,
+        r#"weir.toml:18:8 error: "/office" is guaranteed 110mbit down but has a ceiling of 97mbit (lower the rate, or raise its ceil or that of a class above)"#,
         r#"weir.toml:20:8 error: "/offices/backup" has no parent: there is no class "/offices" (did you mean "/office/backup"? Or add [class."/offices"])"#,
-        r#"weir.toml:21:15 error: "prot" cannot follow "tcp" (write "tcp port 80", "tcp lan port 80"; divide terms by commas)"#,
+        r#"weir.toml:21:15 error: "prot" cannot follow "tcp" (write "tcp port 80", "tcp lan port 80"; separate terms by commas)"#,
         r#"weir.toml:26:9 error: "queue" cannot be "fare" (did you mean "fair"? ("fifo", "fair", "fair-host"))"#,
-        r#"weir.toml:29:10 error: "udp port 5060" is never reached: "udp port 5000-6000" of "/a" in line 25 takes all of it (move "/b" before "/a", or take it out)"#,
+        r#"weir.toml:29:10 error: "udp port 5060" can never match: "udp port 5000-6000" of "/a" in line 25 matches all of its frames first (move "/b" before "/a", or remove it)"#,
     ];
     assert_eq!(said, want);
 }
@@ -62,24 +62,24 @@ fn what_can_never_work_is_said() {
     for (text, part) in [
         (
             "[class.\"/a\"]\nmatch = \"any\"\nrate = \"90mbit\"\n[class.\"/b\"]\nmatch = \"up\"\nrate = { down = \"20mbit\" }\n",
-            "promised 110mbit down",
+            "guaranteed 110mbit down",
         ),
         (
             "[class.\"/a\"]\nrate = \"5mbit\"\n[class.\"/a/b\"]\nmatch = \"any\"\nrate = \"6mbit\"\n",
-            "promised 6mbit down, it has 5mbit",
+            "guaranteed 6mbit down, but it has 5mbit",
         ),
         (
             "[class.\"/a\"]\n[class.\"/a/b\"]\nmatch = \"any\"\nrate = \"40%\"\n",
-            "a part of the rate of \"/a\", which says none",
+            "a part of the rate of \"/a\", which has no rate",
         ),
-        ("[class.\"/a\"]\nmatch = \"dscp ef, dscp af41\"\n", "cannot be both"),
+        ("[class.\"/a\"]\nmatch = \"dscp ef, dscp af41\"\n", "cannot match both"),
         (
             "[class.\"/a\"]\nmatch = \"any\"\nsession = { min = \"2mbit\", count = 100 }\n",
             "100 sessions of at least 2mbit",
         ),
         (
             "[class.\"/a\"]\nmatch = \"tcp\"\n[class.\"/b\"]\nmatch = \"tcp port 80\"\n",
-            "never reached",
+            "can never match",
         ),
         ("[class.\"/a\"]\nmatch = [\"tcp\", \"tcp port 80\"]\n", "adds nothing"),
         ("[class.\"/a\"]\n", "no frame can reach"),
@@ -89,7 +89,7 @@ fn what_can_never_work_is_said() {
         ),
         (
             "[class.\"/a\"]\nmatch = \"dscp ef\"\n[class.\"/b\"]\nmatch = \"tcp\"\n",
-            "\"/b\" overlaps with \"/a\": a frame that both match goes",
+            "\"/b\" overlaps with \"/a\": frames that match both go to \"/a\"",
         ),
         (
             "[class.\"/a\"]\nmatch = \"tcp port 1-100, lan 10.0.0.0/24\"\n[class.\"/b\"]\nmatch = \"tcp port 90-200\"\n",
@@ -97,14 +97,18 @@ fn what_can_never_work_is_said() {
         ),
         (
             "[class.\"/a\"]\nmatch = \"up\"\nweight = 3\n[class.\"/b\"]\nmatch = \"down\"\nrate = \"1mbit\"\n",
-            "is a bare number",
+            "is a number, but",
         ),
         ("[class.\"/a\"]\nmatch = \"any\"\nceil = \"200mbit\"\n", "above the 100mbit down"),
-        ("[class.\"/a\"]\nmatch = \"any\"\nburst = \"5mbit\"\n", "neither bytes nor a time"),
-        ("[class.\"/a\"]\nmatch = \"any\"\nenforce = \"ahab\"\n", "in the lab only"),
+        (
+            "[class.\"/a\"]\nmatch = \"any\"\nburst = \"5mbit\"\n",
+            "neither an amount of bytes nor \
+            a time",
+        ),
+        ("[class.\"/a\"]\nmatch = \"any\"\nenforce = \"ahab\"\n", "in the laboratory only"),
         ("[class.\"/1/2/3/4/5/6/7/8/9\"]\nmatch = \"any\"\n", "9 levels"),
         ("[class.\"a\"]\nmatch = \"any\"\n", "write \"/a\""),
-        ("[class.\"/a\"]\nmatch = \"10.0.0.1\"\n", "on which side"),
+        ("[class.\"/a\"]\nmatch = \"10.0.0.1\"\n", "which side"),
         (
             "[class.\"/a\"]\nmatch = { when = \"udp\", bytes = { at = \"ip 0\", value = 0x45, mask = 0x0f } }\n",
             "never matches",
@@ -121,7 +125,7 @@ fn what_can_never_work_is_said() {
 #[test]
 fn a_word_at_fault_is_pointed_at_also_at_the_end_of_a_line() {
     let text = format!("{LINK}[class.\"/a\"]\nmatch = \"udp, tcp port\"\n");
-    assert!(problems(&text, "")[0].starts_with("weir.toml:8:15 error: \"tcp\" says again"));
+    assert!(problems(&text, "")[0].starts_with("weir.toml:8:15 error: \"tcp\" repeats"));
     let text = format!("{LINK}[class.\"/a\"]\nmatch = \"tcp lan port\"\n");
     assert!(problems(&text, "")[0].starts_with("weir.toml:8:18 error: \"port\" needs one"));
 }
@@ -160,7 +164,7 @@ fn bad_rows_are_named_and_skipped_and_the_others_load() {
         "s.csv:3:5 skipped: 1 subscriber was skipped because the class \"/s/nroth\" does not exist (row 3) (did you mean \"north\"?)",
         "s.csv:4:11 skipped: 1 subscriber was skipped because \"10.0.0.300\" is not",
         "s.csv:5:1 skipped: 1 subscriber was skipped because 10.0.0.1 is already the address of row 2",
-        "s.csv:6:1 skipped: 1 subscriber was skipped because it is guaranteed 3mbit down but may have 2mbit",
+        "s.csv:6:1 skipped: 1 subscriber was skipped because it is guaranteed 3mbit down but has a ceiling of 2mbit",
         "s.csv:7:1 skipped: 1 subscriber was skipped because the row has 5 fields, not 8",
         "s.csv:8:20 skipped: 1 subscriber was skipped because \"down_rate\" cannot be \"fast\"",
         "s.csv:9:1 skipped: 1 subscriber was skipped because the id \"a\" is the id of row 2",
@@ -271,11 +275,11 @@ fn is_said(words: &str, part: &str) {
 #[test]
 fn a_part_of_a_rate_that_is_said_for_the_other_direction_is_a_part_of_nothing() {
     let b = "[class.\"/a/b\"]\nmatch = \"any\"\nrate = \"50%\"\n";
-    let part = "which says none for \"up\"";
+    let part = "which has no rate for \"up\"";
     is_said(&format!("[class.\"/a\"]\nrate = {{ down = \"10mbit\" }}\n{b}"), part);
     is_said(
         "[class.\"/a\"]\nmatch = \"any\"\neach = { by = \"lan-host\", rate = \"5%\" }\n",
-        "\"rate\" in \"each\" is a part of the rate of \"/a\", which says none",
+        "\"rate\" in \"each\" is a part of the rate of \"/a\", which has no rate",
     );
     // a rate that cannot be read is one problem, and so is a part of nothing
     let said = said_of(&format!("[class.\"/a\"]\nrate = \"10mbits\"\n{b}"));
@@ -316,7 +320,7 @@ fn problems_do_not_hide_others() {
     );
     assert_eq!(said.len(), 3, "{said:#?}");
     assert!(said.iter().any(|s| s.contains("guaranteed 2mbit")), "{said:#?}");
-    assert!(said.iter().any(|s| s.contains("never reached")), "{said:#?}");
+    assert!(said.iter().any(|s| s.contains("can never match")), "{said:#?}");
     assert!(problems("[link]\n", "")[0].contains("has no link"));
 }
 
@@ -337,7 +341,7 @@ fn a_line_that_no_frame_satisfies_is_a_mistake() {
         "length 0-13",
     ] {
         let words = format!("{group}[class.\"/a\"]\nmatch = \"{line}\"\n");
-        is_said(&words, &format!("error: \"{line}\" never holds"));
+        is_said(&words, &format!("error: \"{line}\" never matches"));
     }
     for line in ["port +80", "vlan +5", "proto +6", "dscp +4", "mac +2:00:5e:10:00:01"] {
         is_said(&format!("[class.\"/a\"]\nmatch = \"{line}\"\n"), "error");
@@ -363,9 +367,9 @@ fn what_is_promised_to_one_must_be_there() {
         ),
         (
             format!("ceil = \"1mbit\"\n{}", each("rate = \"2mbit\"")),
-            "2mbit down but may have 1mbit",
+            "2mbit down but has a ceiling of 1mbit",
         ),
-        (format!("ceil = \"1kbit\"\n{}", each("ceil = \"0.05%\"")), "comes to nothing"),
+        (format!("ceil = \"1kbit\"\n{}", each("ceil = \"0.05%\"")), "is less than 1 bit/s"),
         (
             "ceil = \"1mbit\"\nsession = { min = \"2mbit\" }".to_owned(),
             "each session gets at least 2mbit",
@@ -373,7 +377,7 @@ fn what_is_promised_to_one_must_be_there() {
         ("session = { min = \"9tbit\", count = 2 }".to_owned(), "are 18tbit down"),
         (
             "session = { min = \"1kbit\", count = 2, host = 1 }".to_owned(),
-            "\"host\" is a part of the places",
+            "\"host\" limits the places of a host",
         ),
         ("rate = \"_mbit\"".to_owned(), "the number cannot be read"),
     ] {
@@ -384,7 +388,7 @@ fn what_is_promised_to_one_must_be_there() {
     assert_eq!(said_of(&class(&format!("rate = \"5mbit\"\n{words}"))), Vec::<String>::new());
     is_said(
         "[class.\"/a\"]\nceil = \"1kbit\"\n[class.\"/a/b\"]\nmatch = \"any\"\nceil = \"0.05%\"\n",
-        "\"ceil\" of \"/a/b\" 0.05% of 1kbit down comes to nothing",
+        "\"ceil\" of \"/a/b\" 0.05% of 1kbit down is less than 1 bit/s",
     );
 }
 
@@ -399,8 +403,8 @@ fn sums_of_guarantees_do_not_end_at_the_highest_rate() {
         )
     };
     let said = problems(&two(""), "");
-    assert!(said.len() == 1 && said[0].contains("18tbit down, it has 10tbit"), "{said:#?}");
-    assert!(said[0].contains("take 8tbit off"), "{said:#?}");
+    assert!(said.len() == 1 && said[0].contains("18tbit down, but it has 10tbit"), "{said:#?}");
+    assert!(said[0].contains("reduce their rates by 8tbit"), "{said:#?}");
     let said = problems(&two("/a"), "");
     assert!(said.len() == 1 && said[0].contains("\"/a\" is guaranteed 18tbit"), "{said:#?}");
 }
@@ -431,7 +435,7 @@ fn blocks_of_all_rules_are_counted() {
         blocks.join(","),
         lines.join(",")
     );
-    is_said(&words, "has 2200000 address blocks in its match lines");
+    is_said(&words, "has 2200000 address blocks in its rules");
 }
 
 #[test]
@@ -445,7 +449,7 @@ fn a_long_chain_of_groups_is_one_problem() {
         for name in [&(|n| n) as &dyn Fn(usize) -> usize, &|n| 60_000 - n] {
             let said = said_of(&chain(count, name));
             assert_eq!(said.len(), problems, "{said:#?}");
-            assert!(said.iter().all(|s| s.contains("more than 64 groups lie within each other")));
+            assert!(said.iter().all(|s| s.contains("more than 64 groups are nested")));
         }
     }
 }
@@ -505,7 +509,7 @@ fn a_margin_is_a_part_or_is_found() {
         assert_eq!(said(right), Vec::<String>::new(), "{right}");
     }
     let want = [
-        r#"weir.toml:6:10 error: "margin" is a rate, not a part of the line (write a part of the line such as "97%", or "auto")"#,
+        r#"weir.toml:6:10 error: "margin" is a rate, not a part of the access link (write a part of the access link such as "97%", or "auto")"#,
     ];
     assert_eq!(said("\"9mbit\""), want);
     let want = [

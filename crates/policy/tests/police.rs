@@ -32,11 +32,11 @@ fn what_can_be_said() {
 #[test]
 fn what_is_wrong_is_said() {
     for (police, part) in [
-        ("burst = \"15kb\"", "error: \"police\" does not say its \"rate\""),
+        ("burst = \"15kb\"", "error: \"police\" has no \"rate\""),
         ("rate = \"2mbit\", peak = \"1mbit\", excess = 12", "error: \"peak\" is below \"rate\""),
-        ("rate = \"1mbit\", burst = \"2gb\"", "error: \"burst\" 2gb is too much"),
+        ("rate = \"1mbit\", burst = \"2gb\"", "error: \"burst\" 2gb is too large"),
         ("rate = \"1mbit\", burst = \"1kb\"", "warning: \"burst\" 1kb is less than a full frame"),
-        ("rate = \"1mbit\", peak = \"2mbit\"", "warning: all above \"rate\" is dropped"),
+        ("rate = \"1mbit\", peak = \"2mbit\"", "warning: all frames above \"rate\" are dropped"),
         ("rate = \"1mbit\", colours = [10, 12, 14]", "error: three \"colours\" need a second"),
         (
             "rate = \"1mbit\", peak = \"2mbit\", colours = [10, 12]",
@@ -48,7 +48,7 @@ fn what_is_wrong_is_said() {
         ),
         (
             "rate = \"1mbit\", peak = \"2mbit\", excess = 12, colours = [10, 12, 14]",
-            "error: \"police\" says both",
+            "error: \"police\" has both",
         ),
     ] {
         let said = said(police);
@@ -61,5 +61,5 @@ fn a_class_with_children_polices_nothing_and_says_so() {
     let text = "[class.\"/a\"]\nmatch = \"any\"\npolice = { rate = \"1mbit\" }\n\
         [class.\"/a/b\"]\nmatch = \"tcp\"\n";
     let said = problems(&format!("{LINK}{text}"), "");
-    assert!(said.len() == 1 && said[0].contains("\"police\" does nothing"), "{said:#?}");
+    assert!(said.len() == 1 && said[0].contains("\"police\" has no effect"), "{said:#?}");
 }

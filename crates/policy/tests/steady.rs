@@ -47,8 +47,8 @@ fn a_link_promises_no_session_and_polices_nothing() {
     let said = problems(&format!("{LINK}{words}[class.\"/a\"]\nmatch = \"any\"\n"), "");
     let of = |line: u32, word: &str| {
         format!(
-            "weir.toml:{line}:1 error: a link has no \"{word}\" of its own \
-             (write it in the class that it is meant for)"
+            "weir.toml:{line}:1 error: a link cannot have \"{word}\" \
+             (write it in the class that it applies to)"
         )
     };
     assert_eq!(said, [of(7, "session"), of(8, "police")]);

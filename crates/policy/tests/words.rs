@@ -4,7 +4,7 @@
 mod shared;
 
 use shared::{LINK, plan, problems};
-use weir_policy::plan::{Kind, Target};
+use weir_policy::plan::{NodeKind, Target};
 use weir_units::Rate;
 
 const DESIGN: &str = r#"
@@ -83,7 +83,7 @@ fn the_policy_of_the_handbook_is_valid_and_means_what_it_says() {
     // 97 - 2 - 38.8 - 1 is for those without a rate: guests and the rest
     assert_eq!(shares("/guests").down.weight, 27_600_000);
     assert_eq!(shares("/(rest)").down.weight, 27_600_000);
-    let Kind::Each(each) = &plan.nodes[5].kind else { panic!("/guests makes leaves") };
+    let NodeKind::Each(each) = &plan.nodes[5].kind else { panic!("/guests makes leaves") };
     assert_eq!(plan.node(each.others).path.as_ref(), "/guests/(others)");
 }
 
@@ -216,19 +216,19 @@ fn a_guarantee_that_is_not_always_whole_is_a_warning() {
     assert_eq!(
         said(auto, high),
         [concat!(
-            r#"weir.toml:1:7 warning: the classes below link "l" are promised 97mbit down "#,
-            r#"and do not always have all of it: margin = "auto" uses 97mbit of 100mbit "#,
-            r#"at most; they have 96.03mbit while "/(rest)", which is guaranteed nothing, "#,
-            "has traffic (take 970kbit off their rates)"
+            r#"weir.toml:1:7 warning: the classes below link "l" are guaranteed 97mbit down "#,
+            r#"and do not always get all of it: margin = "auto" uses at most 97mbit of "#,
+            r#"100mbit; they get 96.03mbit while "/(rest)", which has no guarantee, "#,
+            "has traffic (reduce their rates by 970kbit)"
         )]
     );
     let all = ["rate = \"90mbit\"", "rate = \"90mbit\""];
     assert_eq!(
         said(auto, all),
         [concat!(
-            r#"weir.toml:8:8 warning: the classes below "/a" are promised 90mbit down and "#,
-            r#"do not always have all of it: they have 89.1mbit while "/a/c", which is "#,
-            "guaranteed nothing, has traffic (take 900kbit off their rates)"
+            r#"weir.toml:8:8 warning: the classes below "/a" are guaranteed 90mbit down and "#,
+            r#"do not always get all of it: they get 89.1mbit while "/a/c", which has "#,
+            "no guarantee, has traffic (reduce their rates by 900kbit)"
         )]
     );
     // a class without a rate has what its children are promised, and one of them is promised nothing
@@ -236,9 +236,9 @@ fn a_guarantee_that_is_not_always_whole_is_a_warning() {
     assert_eq!(
         said(auto, none),
         [concat!(
-            r#"weir.toml:7:8 warning: the classes below "/a" are promised 49.5mbit up and do "#,
-            r#"not always have all of it: "/a" has no rate of its own and is guaranteed the sum "#,
-            r#"of theirs; they have 49.005mbit while "/a/c", which is guaranteed nothing, has traffic "#,
+            r#"weir.toml:7:8 warning: the classes below "/a" are guaranteed 49.5mbit up and do "#,
+            r#"not always get all of it: "/a" has no rate of its own and is guaranteed the sum "#,
+            r#"of theirs; they get 49.005mbit while "/a/c", which has no guarantee, has traffic "#,
             r#"(give "/a" a rate of 50mbit or more)"#
         )]
     );
@@ -305,7 +305,7 @@ fn who_is_approved_is_said_in_the_terms_of_the_leaves() {
         )
     };
     let known = |each: &str| match &plan(&class(each), "").node(1).kind {
-        Kind::Each(each) => each.known.as_ref().map(Vec::len),
+        NodeKind::Each(each) => each.known.as_ref().map(Vec::len),
         _ => None,
     };
     assert_eq!(known("by = \"lan-host\""), None);
@@ -322,5 +322,5 @@ fn who_is_approved_is_said_in_the_terms_of_the_leaves() {
     let said = problems(&class("by = \"lan-host\", unknown = \"ask\", known = [\"nobody\"]"), "");
     assert!(said.concat().contains("not an address, a block or a group"), "{said:?}");
     let said = problems(&class("by = \"lan-host\", known = [\"staff\"]"), "");
-    assert!(said.concat().contains("everybody gets a leaf"), "{said:?}");
+    assert!(said.concat().contains("every host gets a leaf"), "{said:?}");
 }

@@ -1,4 +1,4 @@
-//! The one clock of the proving ground: every thread and every namespace reads the same, so that
+//! The one clock of the live tests: every thread and every namespace reads the same, so that
 //! delays in one direction are differences. Beside every figure stands how late the machine itself
 //! was.
 

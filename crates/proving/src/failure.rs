@@ -177,7 +177,7 @@ fn judge(
     let within = Verdict::of(after <= blow.bar() && trouble.is_none());
     let verdict = match within {
         Verdict::Held => Verdict::Held,
-        // it has no daemon, so this is for the eye
+        // it has no daemon, so this is informational
         _ if middle == Middle::Bridge && blow.is_of_daemon() => Verdict::Seen,
         // a late machine excuses what it may have caused, not a line that stays dead
         missed if after <= blow.bar() + late.longest() => missed.unless_late(late.longest(), LATE),

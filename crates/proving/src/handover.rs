@@ -50,9 +50,9 @@ pub(crate) fn run(run: &mut Run<'_>, middle: Middle) -> Result<bool, String> {
     let world = World::make(Sketch { hosts: HOSTS, line: None }, run.shell.clone())?;
     let mut joined = Joined::start(&world, middle, &policy::edited(0))?;
     run.out.line(&format!(
-        "handover through {}: {RATE} of numbered packets up, {TRANSFERS} of TCP down, and {} silent\n\
-         connections. Bar of a restart (SIGTERM, then `weir run`): all connections are known after\n\
-         it; what the bridge carries meanwhile may be lost or reordered, and is counted",
+        "handover through {}: {RATE} of numbered packets up, {TRANSFERS} of TCP down, and {}\n\
+         silent connections. Bound of a restart (SIGTERM, then `weir run`): all connections are\n\
+         known after it. What the bridge carries meanwhile may be lost or reordered, and is counted.",
         middle.name(),
         HOSTS * EACH
     ));

@@ -44,7 +44,7 @@ pub struct Args {
     pub names: Vec<Name>,
     /// What joins the two sides.
     pub through: Vec<Middle>,
-    /// A tenth of the time, for a first look: the bars stay.
+    /// A tenth of the time, for a first look; the bounds are the same.
     pub short: bool,
     /// How long `soak` takes.
     pub minutes: u32,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use serde::de::DeserializeOwned;
-use weir_control::{Counters, Kind, Ports, Status, Tree};
+use weir_control::{Counters, Ports, RowKind, Status, Tree};
 use weir_units::Span;
 
 use super::clock;
@@ -444,7 +444,7 @@ impl Drop for Joined<'_> {
 
 fn books(tree: Tree) -> Vec<Book> {
     let rows = tree.rows.into_iter().flat_map(|row| {
-        let leaf = matches!(row.kind, Kind::Leaf | Kind::Made);
+        let leaf = matches!(row.kind, RowKind::Leaf | RowKind::Made);
         let ways = [("down", row.down.counters), ("up", row.up.counters)];
         ways.map(|(way, counters)| Book { class: row.class.clone(), way, leaf, counters })
     });

@@ -1,4 +1,4 @@
-//! The policies of the proving ground, written as an operator would write them.
+//! The policies of the live tests, written as an operator would write them.
 
 use std::fmt::Write;
 

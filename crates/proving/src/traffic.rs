@@ -1,4 +1,4 @@
-//! Traffic of the proving ground: real sockets in threads of their own, and what their receivers
+//! Traffic of the live tests: real sockets in threads of their own, and what their receivers
 //! saw. Numbered datagrams tell what was lost, doubled and overtaken, and how long each took.
 
 mod bulk;

@@ -13,7 +13,7 @@ pub(crate) enum Verdict {
     Failed,
     /// The machine was too late for the figure to mean anything.
     Void,
-    /// There is no bar: for the eye.
+    /// There is no bound: the figure is informational.
     Seen,
 }
 

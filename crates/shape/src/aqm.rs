@@ -1,9 +1,9 @@
 //! Active queue management: who is told to slow down, and when, before the queue is full. RED and
 //! PIE decide when a frame comes, CoDel and COBALT when it leaves.
 //!
-//! An [`Aqm`] is what the operator said and is shared by many queues; a [`State`] is what one queue
-//! remembers. The owner of the queue says what happens to it, by four calls; nothing here has a
-//! timer or a queue of its own:
+//! An [`Aqm`] is what the operator configured, and many queues share it; an [`AqmState`] is what
+//! one queue remembers. The owner of the queue makes four calls; nothing here has a timer or a
+//! queue of its own:
 //!
 //! - [`Aqm::arrive`] before a frame joins, [`Aqm::leave`] when one is at the head and may go;
 //! - [`Aqm::overflow`] when the limit of the queue was hit;
@@ -48,7 +48,7 @@ pub enum Aqm {
 /// What one queue remembers. The default is a queue that nothing has happened to; a state that some
 /// other algorithm left is the same as that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct State(Kind);
+pub struct AqmState(Kind);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kind {
@@ -60,7 +60,7 @@ enum Kind {
     Pie(pie::Memory),
 }
 
-const _: () = assert!(size_of::<State>() <= 40);
+const _: () = assert!(size_of::<AqmState>() <= 40);
 
 /// What becomes of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl Aqm {
     #[inline]
     pub fn arrive(
         &self,
-        state: &mut State,
+        state: &mut AqmState,
         now: Instant,
         frame: Arriving,
         depth: Depth,
@@ -128,7 +128,7 @@ impl Aqm {
     #[inline]
     pub fn leave(
         &self,
-        state: &mut State,
+        state: &mut AqmState,
         now: Instant,
         frame: Leaving,
         depth: Depth,
@@ -149,7 +149,7 @@ impl Aqm {
     }
 
     /// The queue's limit was hit: a frame was dropped for want of room.
-    pub fn overflow(&self, state: &mut State, now: Instant) {
+    pub fn overflow(&self, state: &mut AqmState, now: Instant) {
         match (self, &mut state.0) {
             (Aqm::Cobalt(cobalt), Kind::Cobalt(memory)) => cobalt.overflow(memory, now),
             (Aqm::Pie(_), Kind::Pie(memory)) => memory.overflow(),
@@ -163,7 +163,7 @@ impl Aqm {
     }
 
     /// The last frame is gone.
-    pub fn emptied(&self, state: &mut State, now: Instant) {
+    pub fn emptied(&self, state: &mut AqmState, now: Instant) {
         match (self, &mut state.0) {
             (Aqm::Red(_) | Aqm::Wred(_), Kind::Red(memory)) => memory.emptied(now),
             (Aqm::Cobalt(cobalt), Kind::Cobalt(memory)) => cobalt.emptied(memory, now),
@@ -173,7 +173,7 @@ impl Aqm {
     }
 }
 
-impl State {
+impl AqmState {
     /// The average length of a queue under RED.
     #[must_use]
     pub fn average(&self) -> Option<Bytes> {

@@ -4,9 +4,9 @@
 
 use weir_units::{Bytes, Layer};
 
-/// The link layer with the operator's correction.
+/// What a rate counts, with the operator's correction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Link {
+pub struct FrameCost {
     /// Which layer a rate counts.
     pub layer: Layer,
     /// Bytes that a frame costs beyond that.
@@ -24,7 +24,7 @@ const AAL5_TRAILER: i64 = 8;
 const CELL: i64 = 53;
 const CELL_CARRIES: i64 = 48;
 
-impl Link {
+impl FrameCost {
     /// What a frame of `frame` bytes costs, whose network header begins at `net_at` (0: nowhere).
     #[must_use]
     #[inline]
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_full_and_a_small_frame_on_every_layer() {
-        let cost = |layer, overhead, frame| Link { layer, overhead }.cost(frame, 14).get();
+        let cost = |layer, overhead, frame| FrameCost { layer, overhead }.cost(frame, 14).get();
         assert_eq!(cost(Layer::Ip, 0, 1514), 1500);
         assert_eq!(cost(Layer::Ethernet, 0, 1514), 1518);
         assert_eq!(cost(Layer::Ethernet, 0, 54), 64);
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn no_overhead_makes_a_frame_free() {
         for layer in [Layer::Ip, Layer::Ethernet, Layer::Wire, Layer::Atm, Layer::Ptm] {
-            assert!(Link { layer, overhead: i16::MIN }.cost(0, 60_000).get() >= 1);
+            assert!(FrameCost { layer, overhead: i16::MIN }.cost(0, 60_000).get() >= 1);
         }
     }
 }

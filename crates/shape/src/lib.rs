@@ -6,5 +6,5 @@ pub mod aqm;
 mod layer;
 pub mod tree;
 
-pub use layer::Link;
+pub use layer::FrameCost;
 pub use weir_units::Layer;

@@ -34,7 +34,7 @@ use weir_packet::{Frame, Label, Reason};
 use weir_units::limits::BURST_FRAMES;
 use weir_units::{Bytes, Instant, Pace, Rate, Span};
 
-use crate::Link;
+use crate::FrameCost;
 use clocks::Clocks;
 use edit::Limit;
 use interior::{FREED, Interior, WOKEN};
@@ -71,7 +71,7 @@ pub struct Tree {
     line: Pace,
     /// What the line has carried, for nodes that are served with pauses.
     carried: Carried,
-    link: Link,
+    link: FrameCost,
     waiting: usize,
     /// Frames that may wait in all leaves together.
     most: usize,
@@ -99,7 +99,7 @@ impl Tree {
             left_behind: Chain::default(),
             line: Pace::new(Rate::ZERO, now),
             carried: Carried::default(),
-            link: Link::default(),
+            link: FrameCost::default(),
             waiting: 0,
             most: most.max(1),
         }
@@ -128,7 +128,7 @@ impl Tree {
     /// What frames cost here.
     #[inline]
     #[must_use]
-    pub fn link(&self) -> Link {
+    pub fn link(&self) -> FrameCost {
         self.link
     }
 

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use weir_packet::{Flow, Headers, Label, Pool, Side};
-use weir_shape::Link;
+use weir_shape::FrameCost;
 use weir_shape::aqm::{Aqm, Codel};
 use weir_shape::tree::{
     Care, Edit, NextSession, NodeSpec, Queueing, Sessions, Spec, Tree, Waiting,
@@ -49,7 +49,7 @@ fn spec(draw: &mut Draw) -> Spec {
     let cares = (0..6).map(|_| care(draw)).collect();
     Spec {
         rate: Rate::from_bps(50_000_000),
-        link: Link::default(),
+        link: FrameCost::default(),
         nodes,
         cares,
         ..Spec::default()

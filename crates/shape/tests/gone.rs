@@ -2,7 +2,7 @@
 //! how many at once, and what connections notice.
 
 use weir_packet::{Flow, Headers, Label, Pool, Side};
-use weir_shape::Link;
+use weir_shape::FrameCost;
 use weir_shape::tree::{Care, Edit, NodeSpec, Queueing, Spec, Tree};
 use weir_units::{Bytes, Instant, Rate};
 
@@ -27,7 +27,7 @@ impl World {
         let nodes = (1..=leaves).map(|number| NodeSpec::new(number, 0, true)).collect();
         let cares = vec![];
         let rate = Rate::from_bps(100_000_000);
-        let spec = Spec { rate, link: Link::default(), nodes, cares, ..Spec::default() };
+        let spec = Spec { rate, link: FrameCost::default(), nodes, cares, ..Spec::default() };
         let mut world = World {
             tree: Tree::new(1_024, 1_024, 16, NOW),
             pool: Pool::new(1_024, LEN),

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use weir_packet::{Build, Flow, Headers, Label, Pool, Side};
 use weir_shape::tree::{Edit, NodeSpec, Spec, Tree};
-use weir_shape::{Layer, Link};
+use weir_shape::{FrameCost, Layer};
 use weir_units::{Instant, Rate, Span};
 
 const LINE: u64 = 10_000_000;
@@ -26,7 +26,7 @@ fn spec() -> Spec {
         NodeSpec { rate: kbit(500), ..node(6, 2, true) },
         node(7, 0, true),
     ];
-    let link = Link { layer: Layer::Ip, overhead: 0 };
+    let link = FrameCost { layer: Layer::Ip, overhead: 0 };
     Spec { rate: Rate::from_bps(LINE), link, nodes, takes_limits: true, ..Spec::default() }
 }
 

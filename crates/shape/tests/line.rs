@@ -1,7 +1,7 @@
 //! One leaf in front of the line: the order, the rate, the bounds.
 
 use weir_packet::{Headers, Label, Pool, Reason, Side};
-use weir_shape::Link;
+use weir_shape::FrameCost;
 use weir_shape::tree::{Edit, NodeSpec, Spec, Tree};
 use weir_units::{Instant, Rate, Span};
 
@@ -15,7 +15,7 @@ fn tree(rate: u64, frames: u32, most: usize) -> Tree {
     let rate = Rate::from_bps(rate);
     let spec = Spec {
         rate,
-        link: Link::default(),
+        link: FrameCost::default(),
         nodes: vec![leaf, other],
         cares: vec![],
         ..Spec::default()
@@ -96,7 +96,7 @@ fn where_all_is_full_a_leaf_of_many_connections_pays_before_one_long_connection(
     let cares = vec![Care { queue: Queueing::Fair, ..Care::default() }];
     let spec = Spec {
         rate: Rate::from_bps(8_000),
-        link: Link::default(),
+        link: FrameCost::default(),
         nodes,
         cares,
         ..Spec::default()

@@ -2,7 +2,7 @@
 //! first one leaves. Everyone then has what it had before.
 
 use weir_packet::{Headers, Label, Pool, Side};
-use weir_shape::Link;
+use weir_shape::FrameCost;
 use weir_shape::tree::{Edit, NodeSpec, Spec, Tree};
 use weir_units::{Instant, Rate, Span};
 
@@ -36,7 +36,7 @@ impl World {
         let nodes = vec![leaf(1, 1, 50), leaf(2, 1, 20), leaf(3, 100, 0)];
         let spec = Spec {
             rate: mbit(100),
-            link: Link::default(),
+            link: FrameCost::default(),
             cares: vec![],
             nodes,
             ..Spec::default()

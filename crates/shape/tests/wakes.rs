@@ -2,7 +2,7 @@
 //! that were long, time that went half around its circle, frames that are large.
 
 use weir_packet::{Headers, Label, Pool, Side};
-use weir_shape::Link;
+use weir_shape::FrameCost;
 use weir_shape::tree::{Edit, NodeSpec, Spec, Tree};
 use weir_units::{Instant, Priority, Rate, Span};
 
@@ -42,7 +42,8 @@ impl World {
     fn new(rate: Rate, nodes: Vec<NodeSpec>) -> World {
         let now = Instant::from_ns(10_000_000_000);
         let most = nodes.iter().map(|node| node.number as usize).max().unwrap_or(0);
-        let spec = Spec { rate, link: Link::default(), nodes, cares: vec![], ..Spec::default() };
+        let spec =
+            Spec { rate, link: FrameCost::default(), nodes, cares: vec![], ..Spec::default() };
         let mut tree = Tree::new(FRAMES, FRAMES, 0, now);
         let mut edit = Edit::between(&Spec::default(), &spec);
         tree.apply(now, &mut edit, |leaf| leaf, |_, _, _| {});

@@ -7,7 +7,7 @@ mod red;
 
 use std::collections::VecDeque;
 
-use weir_shape::Link as Layers;
+use weir_shape::FrameCost;
 use weir_units::{Bytes, Instant, Pace, Rate};
 
 pub use codel::Codel;
@@ -25,7 +25,7 @@ pub struct LinkSpec {
     /// How fast the line is; without one, a frame is through at once.
     pub rate: Option<Rate>,
     /// What a frame costs on it.
-    pub layers: Layers,
+    pub layers: FrameCost,
     /// What waits for the line.
     pub queue: Queue,
     /// What happens behind it.
@@ -68,7 +68,7 @@ pub(crate) enum Todo {
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) to: Place,
-    line: Option<(Pace, Layers)>,
+    line: Option<(Pace, FrameCost)>,
     queue: queue::State,
     impair: Impair,
     /// Frames behind the line, by their arrival.

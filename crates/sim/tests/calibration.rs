@@ -7,7 +7,7 @@
 //!
 //! `cargo test -p weir-sim --test calibration -- --nocapture` prints the table.
 
-use weir_shape::{Layer, Link};
+use weir_shape::{FrameCost, Layer};
 use weir_sim::impair::{Impairments, Loss};
 use weir_sim::{FlowSpec, LinkSpec, Queue, Random, Source, TcpSpec, World};
 use weir_units::{Instant, Rate, Span};
@@ -140,7 +140,7 @@ fn at(seconds: u64) -> Instant {
 fn wire(rate: Option<u64>, queue: usize, loss: Loss) -> LinkSpec {
     LinkSpec {
         rate: rate.map(Rate::from_bps),
-        layers: Link { layer: Layer::Ip, overhead: 0 },
+        layers: FrameCost { layer: Layer::Ip, overhead: 0 },
         queue: Queue::frames(queue),
         path: Impairments { delay: Span::from_ms(50), loss, ..Impairments::default() },
     }

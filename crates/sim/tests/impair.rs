@@ -1,7 +1,7 @@
 //! What holds for any impairments, whatever they are.
 
 use proptest::prelude::*;
-use weir_shape::{Layer, Link};
+use weir_shape::{FrameCost, Layer};
 use weir_sim::Chance;
 use weir_sim::impair::{
     Delivery, Impair, Impairments, Jitter, Limit, Loss, Outage, Reorder, Service, Shape, Shift,
@@ -31,7 +31,7 @@ fn service() -> impl Strategy<Value = Service> {
         Just(Service::Free),
         (1_000..10_000_000_u64, 1..50_usize).prop_map(|(bps, frames)| Service::Rate {
             rate: Rate::from_bps(bps),
-            link: Link { layer: Layer::Ip, overhead: 0 },
+            link: FrameCost { layer: Layer::Ip, overhead: 0 },
             limit: Limit::Frames(frames),
         }),
         Just(Service::Trace {

@@ -4,13 +4,13 @@ use std::net::IpAddr;
 
 use weir_engine::Config;
 use weir_policy::{Source as Text, read};
-use weir_shape::{Layer, Link};
+use weir_shape::{FrameCost, Layer};
 use weir_sim::impair::{Impairments, Limit};
 use weir_sim::tcp::TcpSpec;
 use weir_sim::{FlowSpec, LinkSpec, Queue, Source, World};
 use weir_units::{Instant, Rate, Span, Way};
 
-const IP: Link = Link { layer: Layer::Ip, overhead: 0 };
+const IP: FrameCost = FrameCost { layer: Layer::Ip, overhead: 0 };
 
 fn wire(ms: u64) -> LinkSpec {
     let path = Impairments { delay: Span::from_ms(ms), ..Impairments::default() };

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 use weir_engine::{Config, Snapshot};
 use weir_packet::{Headers, show};
 use weir_policy::Plan;
-use weir_shape::{Layer, Link};
+use weir_shape::{FrameCost, Layer};
 use weir_sim::impair::{Impairments, Jitter, Limit, Shape};
 use weir_sim::link::{Aqm, Codel, Red};
 use weir_sim::{Chance, FlowSpec, LinkSpec, NodeId, Queue, Source, World};
 use weir_units::{Instant, Rate, Span};
 
-const IP: Link = Link { layer: Layer::Ip, overhead: 0 };
+const IP: FrameCost = FrameCost { layer: Layer::Ip, overhead: 0 };
 
 fn at(ms: u64) -> Instant {
     Instant::ZERO + Span::from_ms(ms)

@@ -24,7 +24,7 @@ pub struct Heart {
 pub struct Counts {
     /// Sent up to a socket.
     pub taken: u64,
-    /// Passed to the kernel, because weir stands aside.
+    /// Passed to the kernel, because weir bypasses the port.
     pub aside: u64,
     /// Passed to the kernel, because the daemon's last turn was too long ago.
     pub stale: u64,

@@ -39,8 +39,8 @@ pub struct Attached {
 }
 
 impl Program {
-    /// Loads a program with room for the sockets of so many queues. It stands aside until its
-    /// [`Heart`] says otherwise.
+    /// Loads a program with room for the sockets of so many queues. It passes all frames to the
+    /// kernel until its [`Heart`] says otherwise.
     pub fn load(queues: u32) -> Result<Program, XdpError> {
         Program::with(queues, Last::Up)
     }
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(verdict(other), XDP_PASS, "no turn for twice as long as may be");
         heart.beat(alive);
         heart.take(false);
-        assert_eq!(verdict(other), XDP_PASS, "stands aside");
+        assert_eq!(verdict(other), XDP_PASS, "bypass");
         heart.take(true);
         drop(socket);
         assert_eq!(verdict(other), XDP_PASS, "the socket is closed");
@@ -440,7 +440,7 @@ mod tests {
                 (0..7).map(|_| kernel::test_run(&program.code, &frame, 1_000_000).unwrap().1);
             println!("{what}: {} ns", runs.min().unwrap());
         };
-        best("stands aside");
+        best("bypass");
         heart.take(true);
         best("stale");
         heart.beat(now_ns() + 3_600_000 * NS_PER_MS);

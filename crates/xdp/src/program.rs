@@ -1,6 +1,7 @@
 //! The program itself, and the words it shares with the daemon. It says of each frame: up to the
 //! daemon, or past it to the kernel as if weir were not there. Whatever is not plainly for the
-//! daemon goes to the kernel, so a daemon that is stopped, starved or dead is a wire.
+//! daemon goes to the kernel, so traffic keeps flowing, unshaped, if the daemon is stopped, starved
+//! or dead.
 
 use weir_units::limits::{
     STALE_MS, XDP_ASKED_PER_SEC, XDP_OWN_ADDRESSES, XDP_TO_BOX_PER_SEC, XSK_QUEUES,
@@ -16,7 +17,7 @@ pub(crate) mod word {
 
     /// When the daemon's last turn was: nanoseconds of `CLOCK_MONOTONIC`.
     pub(crate) const BEAT: usize = 0;
-    /// 0: stand aside; 1: take.
+    /// 0: pass all frames to the kernel; 1: take them.
     pub(crate) const TAKE: usize = 1;
     /// The box's own MAC address as the program reads one from a frame; 0: none.
     pub(crate) const OWN: usize = 2;

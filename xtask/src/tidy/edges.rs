@@ -1,6 +1,6 @@
 //! Which crate may use which. The table in ARCHITECTURE.md is the only place that says so; what the
-//! manifests do must be within it. Tests may use any crate but io and cli: the core is tested
-//! without a system under it.
+//! manifests do must be within it. Tests may use any crate but io, daemon, proving and cli: the
+//! core is tested without a system under it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

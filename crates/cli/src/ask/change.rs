@@ -1,4 +1,4 @@
-//! What a change of policy, a confirmation or the history come to, in words.
+//! The results of a change of policy, a confirmation and the history, in words.
 
 use weir_control::{
     Applied, Compared, Confirmed, History, Mode, Moved, Observed, RevisionState, Stopped,
@@ -13,9 +13,9 @@ pub(super) fn applied(answer: &Applied) -> Vec<String> {
     let mut lines = changes(&answer.changes);
     let now = answer.revision.number;
     lines.push(match answer.confirm {
-        _ if !answer.new => format!("revision {now} is in effect already"),
+        _ if !answer.new => format!("revision {now} is already in effect"),
         Some(confirm) => format!(
-            "revision {now} is in effect; revision {} comes back in {} s unless you type: \
+            "revision {now} is in effect; revision {} will be restored in {} s unless you run: \
              weir confirm",
             confirm.goes_back_to, confirm.left_s
         ),
@@ -52,8 +52,10 @@ pub(super) fn went_back(answer: &Moved) -> Vec<String> {
 /// What `weir observe` and `weir shape` say.
 pub(super) fn mode(answer: &Observed) -> Vec<String> {
     vec![match answer.mode {
-        Mode::Observe => "the link only observes; `weir shape` shapes again".to_owned(),
-        Mode::Shape => "the link shapes".to_owned(),
+        Mode::Observe => {
+            "the link is observing and does not shape; `weir shape` starts shaping again".to_owned()
+        }
+        Mode::Shape => "the link is shaping".to_owned(),
     }]
 }
 
@@ -64,7 +66,7 @@ pub(super) fn stopped(answer: &Stopped) -> Vec<String> {
 
 /// What `weir history` says, the newest first.
 pub(super) fn history(answer: &History) -> Vec<String> {
-    let mut table = Grid::new(6, &["revision", "when", "who", "how", "what became of it", "why"]);
+    let mut table = Grid::new(6, &["revision", "time", "author", "source", "state", "reason"]);
     for revision in answer.revisions.iter().rev() {
         let is_current = revision.number == answer.current;
         let fate = match revision.fate {
@@ -72,7 +74,7 @@ pub(super) fn history(answer: &History) -> Vec<String> {
             RevisionState::Waiting | RevisionState::Undone => "never confirmed",
             RevisionState::Confirmed if is_current => "in effect",
             RevisionState::Confirmed if revision.number == answer.confirmed => {
-                "comes back unless confirmed"
+                "restored unless confirmed"
             }
             RevisionState::Confirmed => "",
         };
@@ -110,9 +112,7 @@ fn skipped(Subscribers { skipped, held }: Subscribers) -> Option<String> {
 }
 
 fn trouble(why: Option<&str>) -> Option<String> {
-    why.map(|why| {
-        format!("history could not be written, a restart comes up with what it has: {why}")
-    })
+    why.map(|why| format!("history could not be written, so a restart uses its last entry: {why}"))
 }
 
 #[cfg(test)]

@@ -32,10 +32,12 @@ impl Line {
         let client = Client::open(&path).map_err(|error| {
             let name = path.display();
             problem(&match error.kind() {
-                ErrorKind::ConnectionRefused => format!("the weir of {name} has ended; {START}"),
-                ErrorKind::NotFound => format!("no weir runs at {name}: {START}"),
+                ErrorKind::ConnectionRefused => format!("{name}: the link has ended; {START}"),
+                ErrorKind::NotFound => format!("no link runs at {name}; {START}"),
                 ErrorKind::PermissionDenied => {
-                    format!("{name}: permission denied: ask as root, or as a user of its group")
+                    format!(
+                        "{name}: permission denied: run this as root, or as a member of its group"
+                    )
                 }
                 _ => format!("{name}: {}", files::why(&error)),
             })
@@ -59,16 +61,16 @@ fn failed(path: &Path, failure: Failure) -> ExitCode {
     let name = path.display();
     problem(&match failure {
         Failure::TooLong => format!(
-            "the policy and its table are more than the {} MiB that a request may have: write \
-             them to the file that weir was started with, and send it SIGHUP",
+            "the policy and its table exceed the {} MiB of a request: write them to the file \
+             that weir was started with, and send it SIGHUP",
             limits::CONTROL_LINE_BYTES >> 20
         ),
         Failure::Silent => format!(
-            "{name}: weir does not answer: it hangs, or its machine has no time for it; the \
-             kernel's bridge carries the traffic if there is one, and a new start cures it"
+            "{name}: weir does not respond: it hangs, or gets no CPU time; the kernel's bridge \
+             forwards the traffic if there is one; restart weir"
         ),
         Failure::Broken(why) => format!("{name}: {}", files::why(&why)),
-        Failure::Unreadable => format!("{name}: the answer cannot be read"),
+        Failure::Unreadable => format!("{name}: the response cannot be read"),
         Failure::Refused(refused) => return refused_by(&refused),
     })
 }
@@ -103,14 +105,14 @@ fn only(folder: &Path, links: &[&str]) -> Result<PathBuf, String> {
     }
     match &found[..] {
         [] => match dead.first() {
-            None => Err(format!("no weir runs here: {START}")),
-            Some(path) => Err(format!("the weir of {} has ended; {START}", path.display())),
+            None => Err(format!("no link runs here; {START}")),
+            Some(path) => Err(format!("{}: the link has ended; {START}", path.display())),
         },
         [one] => Ok(one.clone()),
         several => {
             let names = several.iter().filter_map(|path| path.file_stem()?.to_str());
             let lines: String = names.map(|name| format!("\n  --link {name}")).collect();
-            Err(format!("several links run here; say which:{lines}"))
+            Err(format!("several links run here; choose one:{lines}"))
         }
     }
 }
@@ -137,13 +139,13 @@ mod tests {
         let listen = |name: &str| UnixListener::bind(folder.join(name)).unwrap();
         // what a killed one leaves is no link
         drop(listen("dead.sock"));
-        assert!(only(&[]).unwrap_err().contains("dead.sock has ended"));
+        assert!(only(&[]).unwrap_err().contains("dead.sock: the link has ended"));
         let _office = listen("office.sock");
         assert_eq!(only(&["dead"]), Ok(folder.join("office.sock")));
         assert_eq!(only(&["other"]), Ok(folder.join("office.sock")));
         let _home = listen("home.sock");
         let several = only(&[]).unwrap_err();
-        assert!(several.ends_with("say which:\n  --link home\n  --link office"), "{several}");
+        assert!(several.ends_with("choose one:\n  --link home\n  --link office"), "{several}");
         assert_eq!(only(&["home", "x"]), Ok(folder.join("home.sock")));
         std::fs::remove_dir_all(&folder).unwrap();
     }

@@ -1,4 +1,4 @@
-//! How a running link is, in words.
+//! The state of a running link, in words.
 
 use weir_control::{Mode, Packets, Port, Status};
 use weir_lab::grouped;
@@ -11,7 +11,7 @@ pub(super) fn lines(status: &Status) -> Vec<String> {
     let mut lines = vec![head(status)];
     lines.extend(status.confirm.map(|confirm| {
         format!(
-            "  revision {} comes back in {} s unless you type: weir confirm",
+            "  revision {} will be restored in {} s unless you run: weir confirm",
             confirm.goes_back_to, confirm.left_s
         )
     }));
@@ -19,15 +19,15 @@ pub(super) fn lines(status: &Status) -> Vec<String> {
     lines.push(port(&status.ports.wan, "WAN"));
     lines.push(packets(&status.packets.unwrap_or_default()));
     lines.push(match &status.bypass {
-        Some(bridge) => format!("when weir is away, the bridge {bridge} carries the traffic"),
-        None => "when weir is away, nothing carries the traffic".to_owned(),
+        Some(bridge) => format!("if weir stops, bridge {bridge} forwards traffic unshaped"),
+        None => "if weir stops, the link is cut".to_owned(),
     });
     lines.extend(ways(status));
     let before = status.taken_over.map_or_else(String::new, |taken| {
-        format!("; {} were taken over from the weir before", grouped(taken))
+        format!(", {} taken over from the weir before", grouped(taken))
     });
     let known = grouped(status.flows.unwrap_or(0));
-    lines.push(format!("{known} connections are known{before}"));
+    lines.push(format!("{known} connections in the flow table{before}"));
     lines.push(format!("{} revisions are kept in {}", status.history.kept, status.history.folder));
     lines.push(format!(
         "up for {}; weir {}, started with {}",
@@ -45,12 +45,12 @@ fn ways(status: &Status) -> Vec<String> {
     for (found, side) in [(status.found_down, "LAN"), (status.found_up, "WAN")] {
         lines.extend(found.map(|found| {
             let found = Rate::from_bps(found);
-            format!("towards the {side} weir shapes to {found} now, and follows the line")
+            format!("towards the {side} weir now shapes to {found}, the rate that it has found")
         }));
     }
     for (trip, name) in [(status.round_trips.lan, "LAN"), (status.round_trips.wan, "WAN")] {
         lines.extend(trip.map(|trip| {
-            format!("TCP to the {name} and back takes {}", Span::from_us(trip.mean_us))
+            format!("TCP round-trip time to the {name}: {}", Span::from_us(trip.mean_us))
         }));
     }
     lines
@@ -58,8 +58,8 @@ fn ways(status: &Status) -> Vec<String> {
 
 fn head(status: &Status) -> String {
     let mode = match status.mode {
-        Mode::Observe => "only observes",
-        Mode::Shape => "shapes",
+        Mode::Observe => "is observing",
+        Mode::Shape => "is shaping",
     };
     let revision = &status.revision;
     let comment = match &*revision.comment {
@@ -75,15 +75,15 @@ fn head(status: &Status) -> String {
     )
 }
 
-/// `LAN eth1: up; 12 frames came, 11 left`, and what was lost there.
+/// `LAN eth1: up; 12 frames received, 11 sent`, and what was lost there.
 fn port(port: &Port, toward: &str) -> String {
     let mut line = format!("{toward} {}: {}", port.interface, port.state);
     if let Some(counters) = port.counters {
         let (came, left) = (grouped(counters.received_frames), grouped(counters.sent_frames));
-        line += &format!("; {came} frames came, {left} left");
+        line += &format!("; {came} frames received, {left} sent");
         for (count, lost) in [
             (counters.dropped_by_kernel, "dropped by the kernel"),
-            (counters.no_buffer, "dropped for want of a buffer"),
+            (counters.no_buffer, "dropped for lack of a buffer"),
             (counters.too_long, "too long"),
             (counters.not_sent, "not sent"),
         ] {
@@ -98,17 +98,17 @@ fn port(port: &Port, toward: &str) -> String {
 fn packets(packets: &Packets) -> String {
     let without = match packets.without_port {
         0 => String::new(),
-        frames => format!(", {} frames had no port to go to", grouped(frames)),
+        frames => format!(", {} frames dropped because their port was down", grouped(frames)),
     };
     if !packets.alive {
         return format!("the packet thread has ended{without}");
     }
     format!(
-        "the packet thread turns, last {} ms ago; {} late, the longest by {}{without}",
+        "the packet thread runs, last polled {} ms ago; {} late, at most by {}{without}",
         packets.last_turn_ms,
         match packets.gaps {
-            1 => "1 turn".to_owned(),
-            gaps => format!("{} turns", grouped(gaps)),
+            1 => "1 iteration".to_owned(),
+            gaps => format!("{} iterations", grouped(gaps)),
         },
         Span::from_us(packets.longest_gap_us)
     )
@@ -162,14 +162,14 @@ mod tests {
         assert_eq!(
             lines(&serde_json::from_value(answer).unwrap()),
             [
-                "link l only observes; revision 7 by anna of 1970-01-01 00:00:00 UTC: why",
-                "  revision 6 comes back in 42 s unless you type: weir confirm",
-                "LAN eth1: up; 1 234 frames came, 1 left, 2 not sent",
+                "link l is observing; revision 7 by anna of 1970-01-01 00:00:00 UTC: why",
+                "  revision 6 will be restored in 42 s unless you run: weir confirm",
+                "LAN eth1: up; 1 234 frames received, 1 sent, 2 not sent",
                 "WAN eth2: gone",
-                "the packet thread turns, last 3 ms ago; 1 turn late, the longest by 9.5ms, \
-             5 frames had no port to go to",
-                "when weir is away, the bridge weir-l carries the traffic",
-                "12 connections are known",
+                "the packet thread runs, last polled 3 ms ago; 1 iteration late, at most by 9.5ms, \
+             5 frames dropped because their port was down",
+                "if weir stops, bridge weir-l forwards traffic unshaped",
+                "12 connections in the flow table",
                 "7 revisions are kept in /x",
                 "up for 1 m 1 s; weir 1, started with p.toml",
                 "trouble: history could not be written: /x: it is full",

@@ -1,11 +1,11 @@
-//! `weir tree`: what each class gets now, by what it was told at two moments a second apart.
+//! `weir tree`: the rates of each class, from two responses one second apart.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use weir_control::{Count, Direction, Kind, Mode, Request, Row, Tree};
+use weir_control::{Count, Direction, Mode, Request, Row, RowKind, Tree};
 use weir_lab::{Grid, grouped};
 use weir_packet::Reason;
 use weir_units::{Bytes, Rate, Span};
@@ -15,8 +15,42 @@ use super::line::Line;
 use crate::out::Out;
 use crate::replay;
 
-/// Columns of a terminal that are used.
-const WIDTH: usize = 100;
+/// Width of the table where standard output is not a terminal.
+const WIDTH: usize = 132;
+
+/// The class is cut off to this width before a column is omitted.
+const LEAST_NAME: usize = 12;
+
+const HEAD: [&str; 12] = [
+    "class",
+    "",
+    "rate",
+    "ceiling",
+    "guaranteed",
+    "backlog",
+    "delay",
+    "max delay",
+    "drop/s",
+    "mark/s",
+    "retrans",
+    "reorder",
+];
+
+/// What the columns mean, below `weir tree --help`.
+pub(super) const LEGEND: &str = "\
+Columns, with a row per direction (down: towards the LAN, up: towards the WAN):
+  rate        sent in the last second
+  ceiling     the rate up to which the class may borrow
+  guaranteed  the rate that the class gets whenever it has enough to send
+  backlog     queued now
+  delay       mean queueing delay of the frames sent in the last second
+  max delay   maximum queueing delay of a frame since weir was started
+  drop/s      frames dropped in the last second; the reasons follow below the table
+  mark/s      frames sent with an ECN congestion mark in the last second
+  retrans     frames of TCP data that weir had forwarded before, since weir was started
+  reorder     frames of TCP data that fill a gap in the sequence, since weir was started
+
+If the terminal is too narrow for all columns, the last ones are omitted.";
 
 pub(super) fn run(args: &TreeArgs) -> Result<ExitCode, ExitCode> {
     let mut line = Line::open(&args.whom)?;
@@ -34,7 +68,7 @@ pub(super) fn run(args: &TreeArgs) -> Result<ExitCode, ExitCode> {
             (true, false) => out.line(&weir_control::pretty(&after)),
             _ => {
                 out.text(if clears { "\x1b[H\x1b[2J" } else { "" });
-                lines(&after).iter().for_each(|line| out.line(line));
+                lines(&after, width()).iter().for_each(|line| out.line(line));
             }
         }
         out.flush();
@@ -45,7 +79,15 @@ pub(super) fn run(args: &TreeArgs) -> Result<ExitCode, ExitCode> {
     }
 }
 
-/// Adds to each class, as `now`, what it got and lost per second between two answers.
+/// The width of the terminal.
+fn width() -> usize {
+    match rustix::termios::tcgetwinsize(std::io::stdout()) {
+        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
+        _ => WIDTH,
+    }
+}
+
+/// Adds to each class, as `now`, what it sent and dropped per second between two responses.
 fn with_rates(before: &Tree, after: &mut Tree) {
     let span = after.time_ns.saturating_sub(before.time_ns);
     let known: BTreeMap<&str, &Row> =
@@ -59,13 +101,9 @@ fn with_rates(before: &Tree, after: &mut Tree) {
     }
 }
 
-/// The answer as a table of two rows a class.
-fn lines(tree: &Tree) -> Vec<String> {
-    let head = [
-        "class", "", "now", "at most", "sure", "waits", "delay ms", "most", "drop/s", "mark/s",
-        "again", "late",
-    ];
-    let mut table = Grid::new(2, &head);
+/// The response as a table with two rows per class, no wider than `width` if possible.
+fn lines(tree: &Tree, width: usize) -> Vec<String> {
+    let mut table = Grid::new(2, &HEAD);
     let mut names = Names::default();
     for row in &tree.rows {
         let name = names.of(row, &tree.link);
@@ -75,27 +113,23 @@ fn lines(tree: &Tree) -> Vec<String> {
             table.rows.push(cells);
         }
     }
-    fit(&mut table);
+    fit(&mut table, width);
     let mut lines = table.lines();
     if tree.mode == Mode::Observe {
-        lines.push("the link only observes: nothing is held to its rates".to_owned());
+        lines.push("the link is observing: it does not enforce rates".to_owned());
     }
-    for row in tree.rows.iter().filter(|row| row.kind != Kind::Class) {
-        for (way, direction) in row.directions() {
-            lines.extend(drops(&row.class, way, direction));
-        }
-    }
+    lines.extend(drops(tree));
     for asker in &tree.askers {
         let (class, who) = (&asker.class, &asker.who);
         lines.push(format!(
-            "{class}: {who} asks for a leaf; add it to \"known\" to let it have one"
+            "{class}: {who} waits for a leaf of its own; add it to \"known\" to approve it"
         ));
     }
     let mut more = |count: usize, what: &str| {
         lines.extend((count > 0).then(|| format!("({} {what})", grouped(count as u64))));
     };
     more(tree.silent, "classes never got a frame; --all shows them");
-    more(tree.left_out, "more are left out");
+    more(tree.left_out, "further classes are omitted");
     lines
 }
 
@@ -106,7 +140,7 @@ fn figures(direction: &Direction) -> Vec<String> {
         0 => "-".to_owned(),
         count => shown(count),
     };
-    let ms = |ns: u64| format!("{}.{}", ns / 1_000_000, ns / 100_000 % 10);
+    let ms = |ns: u64| format!("{}.{}ms", ns / 1_000_000, ns / 100_000 % 10);
     let delay = |frames: u64, ns: u64| if frames == 0 { "-".to_owned() } else { ms(ns) };
     let some = |Count { frames, .. }: Count| unless_zero(frames, grouped);
     vec![
@@ -132,26 +166,48 @@ fn short(bits: u64) -> String {
     }
 }
 
-/// What a leaf lost in the last second, and why.
-fn drops(class: &str, way: &str, direction: &Direction) -> Vec<String> {
-    let dropped = direction.now.iter().flat_map(|now| now.dropped.iter());
-    let said = dropped.map(|(name, frames)| {
-        let reason = Reason::all().find(|reason| reason.name() == name);
-        let meaning = reason.map_or("", Reason::meaning);
-        format!("{class} {way}: {} frames/s dropped, {name}: {meaning}", grouped(*frames))
-    });
-    said.collect()
+/// What each leaf dropped in the last second, then what the reasons mean, each one once.
+fn drops(tree: &Tree) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut reasons = BTreeSet::new();
+    for row in tree.rows.iter().filter(|row| row.kind != RowKind::Class) {
+        for (way, direction) in row.directions() {
+            for (name, frames) in direction.now.iter().flat_map(|now| now.dropped.iter()) {
+                let (class, frames) = (&row.class, grouped(*frames));
+                lines.push(format!("{class} {way}: {frames} frames/s dropped, {name}"));
+                reasons.extend(Reason::all().find(|reason| reason.name() == name));
+            }
+        }
+    }
+    let meanings = reasons.iter().map(|reason| format!("{}: {}", reason.name(), reason.meaning()));
+    lines.extend(meanings);
+    lines
 }
 
-/// Shortens the first column until the table fits.
-fn fit(table: &mut Grid) {
-    let widest = table.lines().iter().map(|line| line.chars().count()).max().unwrap_or(0);
-    let first = |row: &Vec<String>| row.first().map_or(0, |cell| cell.chars().count());
-    let name = table.rows.iter().map(first).max().unwrap_or(0);
-    let Some(over) = widest.checked_sub(WIDTH).filter(|over| *over > 0) else { return };
-    let room = name.saturating_sub(over).max(12);
-    for row in &mut table.rows {
-        let cell = &mut row[0];
+/// Cuts off the names of classes until the table fits, and then omits columns from the right.
+fn fit(table: &mut Grid, width: usize) {
+    loop {
+        let widest = table.lines().iter().map(|line| line.chars().count()).max().unwrap_or(0);
+        let over = widest.saturating_sub(width);
+        let first = |row: &Vec<String>| row.first().map_or(0, |cell| cell.chars().count());
+        let name = table.rows.iter().map(first).max().unwrap_or(0);
+        if over == 0 {
+            return;
+        }
+        if name > LEAST_NAME && (name - LEAST_NAME >= over || table.head.len() <= 3) {
+            return cut(table, name.saturating_sub(over).max(LEAST_NAME));
+        }
+        if table.head.len() <= 3 {
+            return;
+        }
+        table.head.pop();
+        table.rows.iter_mut().for_each(|row| drop(row.pop()));
+    }
+}
+
+/// Cuts off names of classes that are longer than `room`.
+fn cut(table: &mut Grid, room: usize) {
+    for cell in table.rows.iter_mut().filter_map(|row| row.first_mut()) {
         if cell.chars().count() > room {
             let kept: String = cell.chars().take(room - 2).collect();
             *cell = format!("{kept}..");
@@ -193,7 +249,7 @@ mod tests {
         way.counters.delay_ns_max = 12_340_000;
         let count = Count { frames: dropped, bytes: dropped };
         way.counters.dropped = [("crowded", count)].into_iter().collect();
-        Row { class: class.to_owned(), depth, kind: Kind::Leaf, down: way.clone(), up: way }
+        Row { class: class.to_owned(), depth, kind: RowKind::Leaf, down: way.clone(), up: way }
     }
 
     fn tree(at: u64, rows: &[Row]) -> Tree {
@@ -218,10 +274,12 @@ mod tests {
         let now = after.rows[0].down.now.as_ref().unwrap();
         assert_eq!((now.bits, now.frames), (1_000_000, 1_250));
         assert_eq!((now.delay_ns_mean, now.dropped.get("crowded")), (1_000_000, Some(&4)));
-        let lines = lines(&after);
+        let lines = lines(&after, WIDTH);
         assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:#?}");
-        let figures = "1mbit  100mbit  2mbit    3kb       1.0  12.3       4       -      -     -";
-        let head = "now  at most   sure  waits  delay ms  most  drop/s  mark/s  again  late";
+        let head = "rate  ceiling  guaranteed  backlog  delay  max delay  drop/s  mark/s  retrans  \
+                    reorder";
+        let figures = "1mbit  100mbit       2mbit      3kb  1.0ms     12.3ms       4       -  \
+                       \x20     -        -";
         assert!(lines[0].starts_with("class") && lines[0].ends_with(head), "{lines:#?}");
         assert!(lines[1].starts_with("link l") && lines[1].ends_with(figures), "{lines:#?}");
         assert!(lines[2].starts_with("   ") && lines[2].ends_with(figures), "{lines:#?}");
@@ -230,7 +288,24 @@ mod tests {
             lines.contains("\n      10.0.0.0/24  ") && lines.contains("\n    very-long-"),
             "{lines}"
         );
-        assert!(lines.contains("/a up: 4 frames/s dropped, crowded: all queues"), "{lines}");
+        assert!(lines.contains("/a up: 4 frames/s dropped, crowded\n"), "{lines}");
+        assert_eq!(lines.matches("\ncrowded: all queues").count(), 1, "{lines}");
         assert!(lines.contains("(3 classes never got a frame"), "{lines}");
+    }
+    #[test]
+    fn the_table_is_no_wider_than_the_terminal() {
+        let deep = "/a/very-long-name-of-a-customer-who-has-many/10.0.0.0/24";
+        let mut after = tree(2, &[row("/", 0, 251_000, 0), row(deep, 1, 250_000, 0)]);
+        with_rates(&tree(1, &[]), &mut after);
+        for (width, last) in
+            [(200, "reorder"), (132, "reorder"), (100, "retrans"), (80, "max delay")]
+        {
+            let lines = lines(&after, width);
+            let widest = lines.iter().map(|line| line.chars().count()).max().unwrap();
+            assert!(widest <= width && lines[0].ends_with(last), "{width}: {lines:#?}");
+        }
+        assert!(lines(&after, 10)[0].starts_with("class"));
+        let shown = HEAD.iter().filter(|name| !["class", ""].contains(*name));
+        assert!(shown.into_iter().all(|name| LEGEND.contains(&format!("\n  {name} "))));
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct Args {
     /// Address blocks that the rules name together
     #[arg(long, default_value_t = 100_000, value_parser = within(1..=1_000_000))]
     prefixes: u32,
-    /// Flows that take turns
+    /// Number of flows
     #[arg(long, default_value_t = 65_536, value_parser = within(1..=1_000_000))]
     flows: u32,
     /// Measure one of them only

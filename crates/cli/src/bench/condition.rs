@@ -18,7 +18,7 @@ use crate::out::problem;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Connections that take turns
+    /// Number of connections
     #[arg(long, default_value_t = 100_000, value_parser = within(1..=1_000_000))]
     connections: u32,
     #[command(flatten)]

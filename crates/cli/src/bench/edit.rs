@@ -29,10 +29,10 @@ pub(crate) struct Args {
     /// Edits per round: weights, rates, ceilings, leaves added, removed and moved, in turn
     #[arg(long, default_value_t = 1_000, value_parser = within(6..=1_000_000))]
     edits: u32,
-    /// Frames that wait in the class that is removed once per round
+    /// Frames queued in the class that is removed once per round
     #[arg(long, default_value_t = 500_000, value_parser = within(1..=2_000_000))]
     frames: u32,
-    /// Rounds of which the median is taken
+    /// Number of rounds; the result is their median
     #[arg(long, default_value_t = 5, value_parser = within(1..=1_000))]
     rounds: u32,
     #[command(flatten)]

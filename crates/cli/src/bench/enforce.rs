@@ -16,7 +16,7 @@ use super::{Figures, Rounds, per, timed, within};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Who holds the classes to their shares
+    /// Which mechanism enforces the shares of the classes
     #[arg(long, value_enum, default_value_t = By::Weir)]
     by: By,
     /// Classes, sixteen in a group

@@ -11,7 +11,7 @@ use crate::out::problem;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Rounds of which the median is taken
+    /// Number of rounds; the result is their median
     #[arg(long, default_value_t = 5, value_parser = within(1..=1_000))]
     rounds: u32,
     #[command(flatten)]

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use weir_packet::{Flow, Frame, Headers, Label, Pool, Side};
-use weir_shape::Link;
+use weir_shape::FrameCost;
 use weir_shape::aqm::{self, Codel};
 use weir_shape::tree::{Care, Edit, LINK, NodeSpec, Queueing, Spec, Tree};
 use weir_units::{Instant, Rate, Span};
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     /// Nodes right below the link
     #[arg(long, default_value_t = 1, value_parser = within(1..=65_536))]
     tops: u32,
-    /// What the tree goes through
+    /// The state of the tree
     #[arg(long, value_enum, default_value_t = State::Backlog)]
     state: State,
     /// Queue management in the leaves
@@ -40,8 +40,7 @@ pub(crate) struct Args {
     /// Frames handed over at once
     #[arg(long, default_value_t = 32, value_parser = within(1..=64))]
     burst: u32,
-    /// Frames that stand in each leaf under backlog [default: 64, fewer where that were more than
-    /// 256 Ki in all]
+    /// Frames queued in each leaf under backlog [default: 64, fewer if that exceeds 256 Ki in all]
     #[arg(long, value_parser = within(1..=1_024))]
     standing: Option<u32>,
     /// Connections of each leaf, where there are queues per connection
@@ -281,7 +280,7 @@ fn spec(args: &Args) -> Spec {
     };
     if args.levels == 2 {
         (0..args.leaves).for_each(|_| _ = add(LINK, true, &mut nodes));
-        return Spec { rate: RATE, link: Link::default(), nodes, cares, ..Spec::default() };
+        return Spec { rate: RATE, link: FrameCost::default(), nodes, cares, ..Spec::default() };
     }
     let tops: Vec<u32> = (0..args.tops).map(|_| add(LINK, false, &mut nodes)).collect();
     let mut parent = LINK;
@@ -295,5 +294,5 @@ fn spec(args: &Args) -> Spec {
         };
         add(parent, true, &mut nodes);
     }
-    Spec { rate: RATE, link: Link::default(), nodes, cares, ..Spec::default() }
+    Spec { rate: RATE, link: FrameCost::default(), nodes, cares, ..Spec::default() }
 }

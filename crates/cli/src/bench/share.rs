@@ -62,8 +62,8 @@ const PERIOD: Span = Span::from_ms(2);
 pub(crate) fn run(args: &Args) -> ExitCode {
     if args.form == Form::Published && settling(args.profile).is_none() {
         return problem(
-            "\"hsdba-printed\" has no published form: as printed each level drops by dice, packet \
-             by packet; take \"--profile hsdba\"",
+            "\"hsdba-printed\" has no published form: as printed, each level drops \
+             probabilistically, packet by packet; use \"--profile hsdba\"",
         );
     }
     let mut bench = Bench::new(args);

@@ -19,13 +19,13 @@ use crate::out::problem;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Connections that take turns
+    /// Number of connections
     #[arg(long, default_value_t = 10_000, value_parser = within(1..=60_000))]
     connections: u32,
-    /// What comes in
+    /// Which frames arrive
     #[arg(long, value_enum, default_value_t = What::Data)]
     only: What,
-    /// Watch TCP's numbers
+    /// Count retransmitted and out-of-order TCP data
     #[arg(long, value_enum, default_value_t = Watch::On)]
     watch: Watch,
     #[command(flatten)]
@@ -163,7 +163,7 @@ impl Bench {
         }
     }
 
-    /// That all passed, and that nothing was taken for something else.
+    /// All frames were forwarded, and no new data was counted as retransmitted or out of order.
     fn check(&self) -> Result<(), String> {
         let mut snapshot = Snapshot::default();
         let _ = self.engine.snapshot(0, &mut snapshot);
@@ -171,7 +171,10 @@ impl Bench {
         let lost = counters.dropped_in_all().frames;
         let again = counters.repeated.frames + counters.late.frames;
         if lost > 0 || again > 0 {
-            return Err(format!("{lost} frames dropped, {again} came again: it measures another"));
+            return Err(format!(
+                "the measurement is not valid: {lost} frames were dropped, and {again} were \
+                 counted as retransmitted or out of order"
+            ));
         }
         Ok(())
     }

@@ -50,7 +50,7 @@ impl Serving<'_> {
         let Some(bridge) = self.bridge.clone() else { return Vec::new() };
         let name = &bridge.name;
         let cut = |what: String, cure: String| {
-            vec![Trouble::new(format!("{what}, so that the line is cut when weir stops now"), cure)]
+            vec![Trouble::new(format!("{what}: the link is cut if weir stops now"), cure)]
         };
         match netdev::facts(name) {
             Ok(facts) if facts.up => self.strangers(&bridge),
@@ -95,7 +95,7 @@ impl Serving<'_> {
         vec![Trouble::new(
             format!("the bridge {} also has {some}", bridge.name),
             format!(
-                "what passes between them and this link is not shaped; run `ip link set {first} \
+                "traffic between them and this link is not shaped; run `ip link set {first} \
                  nomaster`"
             ),
         )]
@@ -107,11 +107,10 @@ impl Serving<'_> {
         let now = netdev::name_of(index).ok()?;
         let name = &self.names[side];
         Some(Trouble::new(
-            format!("{name} is called {now} now"),
+            format!("{name} is now called {now}"),
             format!(
-                "weir goes on with it, but does not find it again when it goes away; write \
-                 \"{now}\" into the policy and start weir again, or run `ip link set {now} name \
-                 {name}`"
+                "weir keeps using it, but cannot open it again if it disappears; write \"{now}\" \
+                 into the policy and restart weir, or run `ip link set {now} name {name}`"
             ),
         ))
     }
@@ -122,22 +121,22 @@ impl Serving<'_> {
         if let Some((_, opened)) = self.opened[side].filter(|(_, opened)| now > *opened) {
             troubles.push(Trouble::new(
                 format!(
-                    "{name} carries packets of {now} bytes now and weir was started for {opened}: \
-                     longer ones are dropped"
+                    "the MTU of {name} is now {now} bytes, and weir was started with {opened}: \
+                     longer packets are dropped"
                 ),
                 if now > limits::PORT_MTU {
                     format!("run `ip link set {name} mtu {opened}`")
                 } else {
-                    format!("start weir again, or run `ip link set {name} mtu {opened}`")
+                    format!("restart weir, or run `ip link set {name} mtu {opened}`")
                 },
             ));
         }
         let Some(bridge) = &self.bridge else { return troubles };
         if matches!(bridge.has(name), Ok(false)) {
             troubles.push(Trouble::new(
-                format!("{name} is not in the bridge {} any more", bridge.name),
+                format!("{name} is no longer in the bridge {}", bridge.name),
                 format!(
-                    "when weir stops now, the line is cut; run `ip link set {name} master {}`",
+                    "the link is cut if weir stops now; run `ip link set {name} master {}`",
                     bridge.name
                 ),
             ));
@@ -145,8 +144,8 @@ impl Serving<'_> {
         let addresses = open::addresses(name);
         if let Some(address) = addresses.first().filter(|_| !bridge.is_theirs) {
             troubles.push(Trouble::new(
-                format!("{name} has the address {address}, at which nobody can be reached"),
-                format!("a port of a bridge has none; run `ip addr flush dev {name}`"),
+                format!("{name} has the address {address}, which cannot be reached there"),
+                format!("a bridge port must not have an address; run `ip addr flush dev {name}`"),
             ));
         }
         troubles

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
-use weir_io::netdev::{self, Feature, Kind, Netdev, Unfit};
+use weir_io::netdev::{self, Feature, InterfaceKind, Netdev, Unfit};
 use weir_io::{PacketSockets, bare_sockets};
 use weir_units::limits;
 use weir_xdp::{Mode, Program};
@@ -36,14 +36,14 @@ pub(super) fn examine(
     if lan.mtu != wan.mtu {
         let (small, large) = if lan.mtu < wan.mtu { (&lan, &wan) } else { (&wan, &lan) };
         notes.push(format!(
-            "{} carries {} bytes and {} {}: longer frames go no further; `ip link set {} mtu {}` \
-             makes both alike",
+            "the MTU of {} is {} bytes and that of {} {}: longer frames are dropped; run `ip link \
+             set {} mtu {}`",
             large.name, large.mtu, small.name, small.mtu, large.name, small.mtu
         ));
     }
     for port in [&lan, &wan] {
         if !port.link {
-            notes.push(format!("{} has no link: is the cable in? weir waits for it", port.name));
+            notes.push(format!("{} has no link: check the cable; weir waits for it", port.name));
         }
     }
     Ok(([lan, wan], notes))
@@ -119,7 +119,7 @@ pub(super) fn usable(
             Unfit::Down(_) => match netdev::set_up(name, true) {
                 Ok(()) => {
                     undo.down(name);
-                    notes.push(format!("{name} was down and is up now"));
+                    notes.push(format!("{name} was down; weir has set it up"));
                 }
                 Err(_) => against.push(reason.to_string()),
             },
@@ -154,7 +154,10 @@ impl Interface {
             index: netdev.index,
             mtu: netdev.mtu,
             queues: receive_queues(&netdev.name),
-            is_virtual: matches!(netdev.kind, Kind::Veth | Kind::Tap | Kind::Other(_)),
+            is_virtual: matches!(
+                netdev.kind,
+                InterfaceKind::Veth | InterfaceKind::Tap | InterfaceKind::Other(_)
+            ),
         }
     }
 }
@@ -177,8 +180,9 @@ pub(super) fn tags_are_whole(netdev: &Netdev, asked: Via) -> Result<Option<Strin
     }
 }
 
-/// A program at the port that stands aside, and a socket for each queue; in the order of the
-/// answer: the program's page, what keeps it attached, the sockets and as many spare ones.
+/// A program at the port that passes all frames to the kernel, and a socket for each queue; in the
+/// order of the response: the program's page, what keeps it attached, the sockets and as many spare
+/// ones.
 pub(super) fn xdp(netdev: &Netdev) -> Result<(Interface, Vec<OwnedFd>), String> {
     let opened = Interface::of(netdev);
     let said = |error: &dyn std::fmt::Display| format!("{}: {error}", netdev.name);

@@ -81,7 +81,8 @@ pub fn run(args: &Args) -> ExitCode {
 /// link's own beside its socket.
 fn give_up(args: &Args) -> Result<(), String> {
     let rights = [Capability::NetRaw, Capability::NetAdmin, Capability::Bpf, Capability::SysNice];
-    let had = Capabilities::effective().map_err(|e| format!("it has no rights to read: {e}"))?;
+    let had =
+        Capabilities::effective().map_err(|e| format!("its privileges cannot be read: {e}"))?;
     let rights: Vec<Capability> = rights.into_iter().filter(|one| had.has(*one)).collect();
     let folder = |file: &'_ Path| match file.parent() {
         // a bare file name lies in the folder that we are in
@@ -112,13 +113,14 @@ fn give_up(args: &Args) -> Result<(), String> {
     let written: Vec<&Path> = written.into_iter().chain([beside]).collect();
     // where the kernel cannot confine it, the daemon says so for both
     privileges::confine_but_run(&read, &written)
-        .map_err(|error| format!("it cannot give up files: {error}"))?;
+        .map_err(|error| format!("it cannot give up access to files: {error}"))?;
     privileges::drop_to(Capabilities::of(&rights))
-        .map_err(|error| format!("it cannot give up rights: {error}"))?;
+        .map_err(|error| format!("it cannot give up privileges: {error}"))?;
     // a superuser's programs have them anyway
     if !std::fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0) {
         let guards = Capabilities::of(&[Capability::NetAdmin]);
-        privileges::pass_on(guards).map_err(|e| format!("it cannot give the guard rights: {e}"))?;
+        privileges::pass_on(guards)
+            .map_err(|e| format!("it cannot give the guard its privileges: {e}"))?;
     }
     Ok(())
 }
@@ -248,8 +250,8 @@ impl Serving<'_> {
             let now = netdev::facts(&netdev.name).map_err(|e| format!("{}: {e}", netdev.name))?;
             if now.master.is_some() {
                 return Err(format!(
-                    "{0} is in a bridge, which would carry the traffic of a dead weir; run `ip \
-                     link set {0} nomaster`, or leave out --no-bypass",
+                    "{0} is in a bridge, which would forward traffic unshaped if weir dies; run \
+                     `ip link set {0} nomaster`, or omit --no-bypass",
                     netdev.name
                 ));
             }
@@ -336,9 +338,11 @@ impl Serving<'_> {
                 || (known.parent() == path.parent() && path.extension() == Some(TABLE.as_ref()))
         });
         if !is_known || path.components().any(|part| part == Component::ParentDir) {
-            return Err("a table that weir was not started with is read only if it lies beside \
-                        the policy and ends in .csv; start weir again to read this one"
-                .to_owned());
+            return Err(
+                "weir reads a new table only if it is beside the policy and ends in .csv; \
+                restart weir to read this one"
+                    .to_owned(),
+            );
         }
         // a pipe without a writer must not hold up who watches the daemon
         let file = OpenOptions::new()

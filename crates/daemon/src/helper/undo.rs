@@ -173,7 +173,7 @@ impl Step {
                 Some(said(format!("{port} is down again"), netdev::set_up(port, false)))
             }
             Step::Feature(port, _) | Step::Promiscuous(port) | Step::Down(port) => {
-                Some(format!("{port} is not there any more: nothing of it was taken back"))
+                Some(format!("{port} no longer exists: none of its settings was restored"))
             }
         }
     }
@@ -204,7 +204,7 @@ mod tests {
         let second = Undo::open(path.clone());
         assert_eq!(second.steps, first.steps);
         assert_eq!(second.steps.len(), 4);
-        assert!(first.leave().iter().all(|line| line.contains("not there any more")));
+        assert!(first.leave().iter().all(|line| line.contains("no longer exists")));
         assert_eq!(Undo::open(path.clone()).steps.len(), 2, "what carries the traffic stays");
         first.remove();
         assert!(!path.exists());

@@ -124,7 +124,7 @@ fn an_old_snapshot_is_said_to_be() {
         let status = crate::board::status(&told, Some(&look), at);
         let tree = crate::board::tree(&told, Some(&counted), true, at).unwrap();
         assert_eq!((status.stale_s, tree.stale_s), (stale, stale));
-        let is_said = status.trouble.iter().any(|what| what.contains("not answered for 5 s"));
+        let is_said = status.trouble.iter().any(|what| what.contains("not responded for 5 s"));
         assert_eq!(is_said, stale.is_some());
     }
     let metrics = crate::board::metrics(&told, Some(&look), None, then + Span::from_secs(5));

@@ -2,7 +2,7 @@
 //! rate: a narrow one needs its senders held, a wide one has its queues.
 
 use weir_condition::{Leaf, Loss, RoundTrip, Spec, Told};
-use weir_policy::plan::{Kind, NodeId, Shares};
+use weir_policy::plan::{NodeId, NodeKind, Shares};
 use weir_policy::{self as policy, LeafWords, Mss, Plan, Queue, TcpRate};
 use weir_units::{Bytes, Rate, Span, Way};
 
@@ -69,17 +69,17 @@ pub(crate) fn in_words(plan: &Plan, node: NodeId, way: Way) -> Option<String> {
     let line = plan.nodes[0].shares[way].rate;
     let leaf = plan.node(node);
     let shares = match &leaf.kind {
-        Kind::Each(each) => each.shares[way],
-        Kind::Leaf | Kind::Interior => leaf.shares[way],
+        NodeKind::Each(each) => each.shares[way],
+        NodeKind::Leaf | NodeKind::Interior => leaf.shares[way],
     };
     let told = told(plan.words_of(node), shares.ceil.min(line), line);
     let done = [
-        told.window.then(|| "windows are sized".to_owned()),
+        told.window.then(|| "windows sized".to_owned()),
         told.pace_acks.then(|| "acknowledgements paced".to_owned()),
-        (told.mss != 0).then(|| format!("segments have {} bytes at most", told.mss)),
+        (told.mss != 0).then(|| format!("segments at most {} bytes", told.mss)),
     ];
     let done: Vec<String> = done.into_iter().flatten().collect();
-    (!done.is_empty()).then(|| format!("of TCP data on this way: {}", done.join(", ")))
+    (!done.is_empty()).then(|| format!("TCP data in this direction: {}", done.join(", ")))
 }
 
 /// Whether windows are sized in a leaf with these words that may have `ceil`.
@@ -144,12 +144,12 @@ mod tests {
 
     #[test]
     fn what_is_done_is_said_and_nothing_else() {
-        let words = |done: &str| Some(format!("of TCP data on this way: {done}"));
+        let words = |done: &str| Some(format!("TCP data in this direction: {done}"));
         assert_eq!(said("100mbit", ""), None);
-        let narrow = "windows are sized, acknowledgements paced";
+        let narrow = "windows sized, acknowledgements paced";
         assert_eq!(said("100mbit", "ceil = \"1mbit\""), words(narrow));
         // in 10 ms a line of 1 Mbit/s carries 1 250 bytes, 40 of which are headers
-        let small = "segments have 1210 bytes at most";
+        let small = "segments at most 1210 bytes";
         assert_eq!(said("1mbit", ""), words(&format!("{narrow}, {small}")));
         assert_eq!(said("1mbit", "tcp = { window = false, pace-acks = false }"), words(small));
         assert_eq!(said("1mbit", "tcp = { mss = \"keep\" }"), words(narrow));

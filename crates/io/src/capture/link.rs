@@ -4,7 +4,7 @@ use weir_packet::{Headers, ethernet};
 
 /// The kind of link that was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Link {
+pub enum LinkType {
     /// Ethernet frames.
     Ethernet,
     /// IP packets with nothing before them.
@@ -29,16 +29,16 @@ const ADDRESSES: [u8; 12] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
 /// Hardware whose protocol number is no ethertype: netlink, GRE, and frames of radio.
 const NO_ETHERTYPE: [u16; 5] = [778, 801, 802, 803, 824];
 
-impl Link {
-    pub(super) fn from_number(number: u16) -> Link {
+impl LinkType {
+    pub(super) fn from_number(number: u16) -> LinkType {
         match number {
-            0 => Link::Null,
-            1 => Link::Ethernet,
-            12 | 14 | 101 | 228 | 229 => Link::RawIp,
-            108 => Link::Loopback,
-            113 => Link::LinuxCooked,
-            276 => Link::LinuxCooked2,
-            other => Link::Other(other),
+            0 => LinkType::Null,
+            1 => LinkType::Ethernet,
+            12 | 14 | 101 | 228 | 229 => LinkType::RawIp,
+            108 => LinkType::Loopback,
+            113 => LinkType::LinuxCooked,
+            276 => LinkType::LinuxCooked2,
+            other => LinkType::Other(other),
         }
     }
 }
@@ -47,27 +47,27 @@ impl Link {
 /// Ethernet header, one with made-up addresses stands for it ([`ethernet::mac_for`]). `None`
 /// when that is not possible: another kind of link, or no IP in it.
 #[must_use]
-pub fn to_ethernet(link: Link, bytes: &[u8], frame: &mut Vec<u8>) -> Option<()> {
+pub fn to_ethernet(link: LinkType, bytes: &[u8], frame: &mut Vec<u8>) -> Option<()> {
     frame.clear();
     let (ethertype, packet) = match link {
-        Link::Ethernet => {
+        LinkType::Ethernet => {
             frame.extend_from_slice(bytes);
             return Some(());
         }
-        Link::RawIp => (version(bytes)?, bytes),
-        Link::Null | Link::Loopback => {
+        LinkType::RawIp => (version(bytes)?, bytes),
+        LinkType::Null | LinkType::Loopback => {
             let (_family, packet) = bytes.split_first_chunk::<4>()?;
             (version(packet)?, packet)
         }
-        Link::LinuxCooked => {
+        LinkType::LinuxCooked => {
             let (head, packet) = bytes.split_first_chunk::<16>()?;
             (cooked([head[14], head[15]], [head[2], head[3]])?, packet)
         }
-        Link::LinuxCooked2 => {
+        LinkType::LinuxCooked2 => {
             let (head, packet) = bytes.split_first_chunk::<20>()?;
             (cooked([head[0], head[1]], [head[8], head[9]])?, packet)
         }
-        Link::Other(_) => return None,
+        LinkType::Other(_) => return None,
     };
     frame.extend_from_slice(&ADDRESSES);
     frame.extend_from_slice(&ethertype);
@@ -100,7 +100,7 @@ fn cooked(protocol: [u8; 2], hardware: [u8; 2]) -> Option<[u8; 2]> {
 mod tests {
     use super::*;
 
-    fn ethertype(link: Link, bytes: &[u8]) -> Option<Vec<u8>> {
+    fn ethertype(link: LinkType, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut frame = vec![9; 3];
         to_ethernet(link, bytes, &mut frame)?;
         assert_eq!(frame[..12], ADDRESSES);
@@ -110,38 +110,38 @@ mod tests {
     #[test]
     fn an_ethernet_frame_stays_as_it_is() {
         let mut frame = vec![9];
-        assert_eq!(to_ethernet(Link::Ethernet, &[1, 2, 3], &mut frame), Some(()));
+        assert_eq!(to_ethernet(LinkType::Ethernet, &[1, 2, 3], &mut frame), Some(()));
         assert_eq!(frame, [1, 2, 3]);
     }
 
     #[test]
     fn ip_gets_the_ethertype_of_its_version() {
-        assert_eq!(ethertype(Link::RawIp, &[0x45, 7]), Some(vec![8, 0, 0x45, 7]));
-        assert_eq!(ethertype(Link::Null, &[30, 0, 0, 0, 0x60]), Some(vec![0x86, 0xdd, 0x60]));
-        assert_eq!(ethertype(Link::Loopback, &[0, 0, 0, 2, 0x45]), Some(vec![8, 0, 0x45]));
+        assert_eq!(ethertype(LinkType::RawIp, &[0x45, 7]), Some(vec![8, 0, 0x45, 7]));
+        assert_eq!(ethertype(LinkType::Null, &[30, 0, 0, 0, 0x60]), Some(vec![0x86, 0xdd, 0x60]));
+        assert_eq!(ethertype(LinkType::Loopback, &[0, 0, 0, 2, 0x45]), Some(vec![8, 0, 0x45]));
     }
 
     #[test]
     fn cooked_records_name_theirs() {
         let mut first = [0; 17];
         (first[3], first[14], first[16]) = (1, 8, 0x45);
-        assert_eq!(ethertype(Link::LinuxCooked, &first), Some(vec![8, 0, 0x45]));
+        assert_eq!(ethertype(LinkType::LinuxCooked, &first), Some(vec![8, 0, 0x45]));
         first[2..4].copy_from_slice(&824_u16.to_be_bytes());
-        assert_eq!(ethertype(Link::LinuxCooked, &first), None);
+        assert_eq!(ethertype(LinkType::LinuxCooked, &first), None);
         let mut second = [0; 21];
         (second[0], second[1], second[20]) = (0x86, 0xdd, 0x60);
-        assert_eq!(ethertype(Link::LinuxCooked2, &second), Some(vec![0x86, 0xdd, 0x60]));
+        assert_eq!(ethertype(LinkType::LinuxCooked2, &second), Some(vec![0x86, 0xdd, 0x60]));
     }
 
     #[test]
     fn what_is_no_ip_or_too_short_gives_nothing() {
         for (link, bytes) in [
-            (Link::RawIp, &[0x15_u8][..]),
-            (Link::RawIp, &[]),
-            (Link::Null, &[2, 0, 0]),
-            (Link::LinuxCooked, &[0; 15]),
-            (Link::LinuxCooked2, &[0; 20]),
-            (Link::Other(127), &[0x45]),
+            (LinkType::RawIp, &[0x15_u8][..]),
+            (LinkType::RawIp, &[]),
+            (LinkType::Null, &[2, 0, 0]),
+            (LinkType::LinuxCooked, &[0; 15]),
+            (LinkType::LinuxCooked2, &[0; 20]),
+            (LinkType::Other(127), &[0x45]),
         ] {
             assert_eq!(ethertype(link, bytes), None, "{link:?} {bytes:?}");
         }

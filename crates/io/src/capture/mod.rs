@@ -15,7 +15,7 @@ use weir_units::Instant;
 use weir_units::limits::CAPTURE_RECORD_BYTES;
 
 pub use error::{CaptureError, Fault};
-pub use link::{Link, to_ethernet};
+pub use link::{LinkType, to_ethernet};
 pub use write::PcapWriter;
 
 use source::{Source, Stop};
@@ -39,7 +39,7 @@ pub struct Record<'c> {
     /// Which interface of its section recorded it, from 0.
     pub interface: u32,
     /// What its bytes start with.
-    pub link: Link,
+    pub link: LinkType,
     /// How long it was on the wire; `bytes` may be less of it.
     pub original_len: u32,
     /// What was recorded of it.
@@ -56,7 +56,7 @@ enum Format {
 struct Head {
     at: Instant,
     interface: u32,
-    link: Link,
+    link: LinkType,
     original_len: u32,
 }
 

@@ -5,7 +5,7 @@ use std::io::Read;
 use weir_units::Instant;
 
 use super::error::Fault;
-use super::link::Link;
+use super::link::LinkType;
 use super::source::{Order, Source, Stop};
 use super::{Head, fill};
 
@@ -13,7 +13,7 @@ use super::{Head, fill};
 pub(super) struct File {
     order: Order,
     nanoseconds: bool,
-    link: Link,
+    link: LinkType,
 }
 
 /// The byte order and whether time is counted in nanoseconds; `None` for another kind of file.
@@ -43,7 +43,7 @@ impl File {
         source.skip(12)?;
         // the upper half says how long check sequences are
         let number = order.u32(source.take()?) & 0xffff;
-        let link = Link::from_number(u16::try_from(number).unwrap_or(u16::MAX));
+        let link = LinkType::from_number(u16::try_from(number).unwrap_or(u16::MAX));
         Ok(File { order, nanoseconds, link })
     }
 

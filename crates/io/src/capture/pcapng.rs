@@ -8,7 +8,7 @@ use weir_units::Instant;
 use weir_units::limits::CAPTURE_INTERFACES;
 
 use super::error::Fault;
-use super::link::Link;
+use super::link::LinkType;
 use super::source::{Order, Source, Stop};
 use super::{Head, fill};
 
@@ -31,7 +31,7 @@ pub(super) struct Section {
 
 #[derive(Clone, Copy, Debug)]
 struct Interface {
-    link: Link,
+    link: LinkType,
     /// 0 for no bound.
     longest: u32,
     ticks: Ticks,
@@ -162,7 +162,7 @@ impl Section {
             return Err(Stop::Fault(Fault::TooManyInterfaces));
         }
         let order = self.order;
-        let link = Link::from_number(order.u16(block.take(source)?));
+        let link = LinkType::from_number(order.u16(block.take(source)?));
         let _reserved: [u8; 2] = block.take(source)?;
         let longest = order.u32(block.take(source)?);
         let ticks = Ticks::Decimal(6);
@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     fn at(ticks: Ticks, offset_secs: i64, count: u64) -> u64 {
-        Interface { link: Link::Ethernet, longest: 0, ticks, offset_secs }.moment(count).ns()
+        Interface { link: LinkType::Ethernet, longest: 0, ticks, offset_secs }.moment(count).ns()
     }
 
     #[test]

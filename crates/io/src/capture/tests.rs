@@ -67,7 +67,7 @@ impl Maker {
     }
 }
 
-type Flat = (u64, u32, Link, u32, Vec<u8>);
+type Flat = (u64, u32, LinkType, u32, Vec<u8>);
 
 /// Every record, and the error that ended the stream, if one did.
 fn all(bytes: &[u8]) -> (Vec<Flat>, Option<String>) {
@@ -98,7 +98,10 @@ fn pcap_of_both_orders_and_both_resolutions() {
             let file = Maker::pcap(order, magic, 1).record(2, 5, 60, b"abc").record(3, 0, 1, b"d");
             let (records, error) = all(&file.bytes);
             assert_eq!(error, None);
-            assert_eq!(records[0], (2_000_000_000 + ns, 0, Link::Ethernet, 60, b"abc".to_vec()));
+            assert_eq!(
+                records[0],
+                (2_000_000_000 + ns, 0, LinkType::Ethernet, 60, b"abc".to_vec())
+            );
             assert_eq!(records[1].4, b"d");
         }
     }
@@ -107,7 +110,7 @@ fn pcap_of_both_orders_and_both_resolutions() {
 #[test]
 fn the_upper_half_of_the_link_is_not_its_number() {
     let file = Maker::pcap(Order::Little, 0xa1b2_c3d4, 0x2400_0065).record(0, 0, 1, b"E");
-    assert_eq!(all(&file.bytes).0[0].2, Link::RawIp);
+    assert_eq!(all(&file.bytes).0[0].2, LinkType::RawIp);
 }
 
 #[test]
@@ -125,9 +128,9 @@ fn pcapng_with_interfaces_and_sections_of_both_orders() {
     let big = Maker::new(Order::Big).section().interface(276, 0, shifted).packet(0, 1, 2, b"st");
     let (records, error) = all(&file.raw(&big.bytes).bytes);
     assert_eq!(error, None);
-    assert_eq!(records[0], (77, 1, Link::RawIp, 1_500, b"abcde".to_vec()));
-    assert_eq!(records[1], (77_000, 0, Link::Ethernet, 4, b"wxyz".to_vec()));
-    assert_eq!(records[2], (7_000_001_000, 0, Link::LinuxCooked2, 2, b"st".to_vec()));
+    assert_eq!(records[0], (77, 1, LinkType::RawIp, 1_500, b"abcde".to_vec()));
+    assert_eq!(records[1], (77_000, 0, LinkType::Ethernet, 4, b"wxyz".to_vec()));
+    assert_eq!(records[2], (7_000_001_000, 0, LinkType::LinuxCooked2, 2, b"st".to_vec()));
 }
 
 #[test]
@@ -139,8 +142,8 @@ fn simple_and_old_packets() {
         .block(2, |m| m.u16(0).u16(5).u32(0).u32(8).u32(2).u32(2).raw(b"de"));
     let (records, error) = all(&file.bytes);
     assert_eq!(error, None);
-    assert_eq!(records[0], (0, 0, Link::Ethernet, 9, b"abc".to_vec()));
-    assert_eq!(records[1], (8_000, 0, Link::Ethernet, 2, b"de".to_vec()));
+    assert_eq!(records[0], (0, 0, LinkType::Ethernet, 9, b"abc".to_vec()));
+    assert_eq!(records[1], (8_000, 0, LinkType::Ethernet, 2, b"de".to_vec()));
 }
 
 #[test]

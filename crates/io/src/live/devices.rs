@@ -6,7 +6,7 @@ use weir_packet::{Burst, Pool};
 use weir_units::Span;
 
 use super::{cable, in_own_network, ip, next, numbered, packet, pool, send};
-use crate::netdev::{self, Feature, Kind, PartOf, Unfit};
+use crate::netdev::{self, Feature, InterfaceKind, PartOf, Unfit};
 use crate::wait::Wait;
 use crate::{PacketPort, Port, PortState, TapPort};
 
@@ -15,7 +15,7 @@ fn what_an_interface_is_and_what_stands_against_it() {
     in_own_network(|| {
         cable("lan0", "lan0peer");
         let lan = netdev::examine("lan0").unwrap();
-        assert_eq!((lan.kind, lan.mtu, lan.up, lan.link), (Kind::Veth, 1_500, true, true));
+        assert_eq!((lan.kind, lan.mtu, lan.up, lan.link), (InterfaceKind::Veth, 1_500, true, true));
         assert_eq!(lan.index, netdev::index_of("lan0").unwrap());
         assert_eq!(netdev::names().unwrap(), ["lo", "lan0peer", "lan0"]);
         assert_eq!(netdev::examine("lo"), Err(vec![Unfit::Loopback("lo".into())]));
@@ -92,7 +92,7 @@ fn ports_of_a_bridge_are_isolated_and_set_free() {
 fn a_tap_device_carries_frames_both_ways_and_ends_with_its_port() {
     in_own_network(|| {
         let mut tap = Port::Tap(Box::new(TapPort::open("tap7").unwrap()));
-        assert_eq!(netdev::facts("tap7").unwrap().kind, Kind::Tap);
+        assert_eq!(netdev::facts("tap7").unwrap().kind, InterfaceKind::Tap);
         assert_eq!(tap.state(), PortState::NoLink);
         let mut pool = pool();
         send(&mut tap, &mut pool, &numbered(1).to_vec());

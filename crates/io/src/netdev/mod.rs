@@ -40,7 +40,7 @@ pub struct Netdev {
     /// Somebody has set it to take frames for others too.
     pub promiscuous: bool,
     /// What it is.
-    pub kind: Kind,
+    pub kind: InterfaceKind,
     /// Number of the bridge or bond that it is part of.
     pub master: Option<u32>,
     /// What it is part of.
@@ -51,7 +51,7 @@ pub struct Netdev {
 
 /// What an interface is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum InterfaceKind {
     /// A network card, or what looks like one.
     #[default]
     Ethernet,
@@ -125,7 +125,7 @@ pub fn facts(name: &str) -> io::Result<Netdev> {
     let answer = answers.first().ok_or(io::ErrorKind::NotFound)?;
     let mut netdev = read(answer).ok_or(io::ErrorKind::InvalidData)?;
     if std::path::Path::new(&format!("/sys/class/net/{name}/phy80211")).exists() {
-        netdev.kind = Kind::Wifi(radio(name));
+        netdev.kind = InterfaceKind::Wifi(radio(name));
     }
     netdev.features = Features::of(name)?;
     Ok(netdev)
@@ -254,17 +254,17 @@ fn read(answer: &[u8]) -> Option<Netdev> {
         netdev.part_of = PartOf::Other;
     }
     netdev.kind = match hardware {
-        libc::ARPHRD_LOOPBACK => Kind::Loopback,
+        libc::ARPHRD_LOOPBACK => InterfaceKind::Loopback,
         libc::ARPHRD_ETHER => match kind.as_str() {
-            "" => Kind::Ethernet,
-            "veth" => Kind::Veth,
-            "vlan" => Kind::Vlan,
-            "bond" | "team" => Kind::Bond,
-            "bridge" | "openvswitch" => Kind::Bridge,
-            "tun" => Kind::Tap,
-            _ => Kind::Other(kind),
+            "" => InterfaceKind::Ethernet,
+            "veth" => InterfaceKind::Veth,
+            "vlan" => InterfaceKind::Vlan,
+            "bond" | "team" => InterfaceKind::Bond,
+            "bridge" | "openvswitch" => InterfaceKind::Bridge,
+            "tun" => InterfaceKind::Tap,
+            _ => InterfaceKind::Other(kind),
         },
-        _ => Kind::NoEthernet,
+        _ => InterfaceKind::NoEthernet,
     };
     Some(netdev)
 }
@@ -352,7 +352,7 @@ mod tests {
             up: true,
             link: true,
             promiscuous: false,
-            kind: Kind::Veth,
+            kind: InterfaceKind::Veth,
             master: Some(3),
             part_of: PartOf::Bridge { isolated: true },
             features: Features::default(),
@@ -383,9 +383,9 @@ mod tests {
     #[test]
     fn what_has_no_ethernet_header_is_told_by_its_hardware_type() {
         let kind = |hardware| read(&answer(hardware, &[])).unwrap().kind;
-        assert_eq!(kind(libc::ARPHRD_LOOPBACK), Kind::Loopback);
-        assert_eq!(kind(libc::ARPHRD_PPP), Kind::NoEthernet);
-        assert_eq!(kind(libc::ARPHRD_ETHER), Kind::Ethernet);
+        assert_eq!(kind(libc::ARPHRD_LOOPBACK), InterfaceKind::Loopback);
+        assert_eq!(kind(libc::ARPHRD_PPP), InterfaceKind::NoEthernet);
+        assert_eq!(kind(libc::ARPHRD_ETHER), InterfaceKind::Ethernet);
         assert_eq!(read(&[0; 15]), None);
     }
 }

@@ -7,7 +7,7 @@ use std::{fmt, io};
 
 use super::generic::{self, RX_SERVICE_TAGS, RX_TAGS, TX_SERVICE_TAGS, TX_TAGS};
 use super::netlink::{self, Netlink, Request};
-use super::{Kind, facts, names, number};
+use super::{InterfaceKind, facts, names, number};
 
 /// Why tags may stand beside the frames of an interface, with its cure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,13 +27,13 @@ pub enum TagsBeside {
 pub fn keeps_tags_in_metadata(name: &str) -> io::Result<Option<TagsBeside>> {
     let own = || name.to_owned();
     match facts(name)?.kind {
-        Kind::Veth => {
+        InterfaceKind::Veth => {
             let Some(peer) = peer(name)? else { return Ok(Some(TagsBeside::FarPeer(own()))) };
             let hands_on = first_active(&peer, &[TX_TAGS, TX_SERVICE_TAGS])?.is_some();
             Ok(hands_on.then(|| TagsBeside::Peer(own(), peer)))
         }
-        Kind::Bond => Ok(Some(TagsBeside::Upper(own()))),
-        Kind::Other(kind) if kind == "macvlan" => Ok(Some(TagsBeside::Upper(own()))),
+        InterfaceKind::Bond => Ok(Some(TagsBeside::Upper(own()))),
+        InterfaceKind::Other(kind) if kind == "macvlan" => Ok(Some(TagsBeside::Upper(own()))),
         _ => {
             let fixed = first_active(name, &[RX_TAGS, RX_SERVICE_TAGS])?;
             Ok(fixed.map(|feature| TagsBeside::Driver(own(), feature)))

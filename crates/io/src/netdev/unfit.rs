@@ -4,7 +4,7 @@ use std::fmt;
 
 use weir_units::limits::PORT_MTU;
 
-use super::{Kind, Netdev, PartOf, Wifi};
+use super::{InterfaceKind, Netdev, PartOf, Wifi};
 
 /// One reason, with its cure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,12 +37,17 @@ pub(super) fn judge(netdev: &Netdev) -> Vec<Unfit> {
     let mut against = Vec::new();
     match &netdev.kind {
         // the rest does not matter for what can never be a port
-        Kind::Loopback => return vec![Unfit::Loopback(name())],
-        Kind::NoEthernet => return vec![Unfit::NoEthernet(name())],
-        Kind::Bridge => return vec![Unfit::Bridge(name())],
-        Kind::Wifi(Wifi::Station | Wifi::Unknown) => against.push(Unfit::WifiStation(name())),
-        Kind::Wifi(Wifi::AccessPoint) | Kind::Ethernet | Kind::Veth | Kind::Vlan => {}
-        Kind::Bond | Kind::Tap | Kind::Other(_) => {}
+        InterfaceKind::Loopback => return vec![Unfit::Loopback(name())],
+        InterfaceKind::NoEthernet => return vec![Unfit::NoEthernet(name())],
+        InterfaceKind::Bridge => return vec![Unfit::Bridge(name())],
+        InterfaceKind::Wifi(Wifi::Station | Wifi::Unknown) => {
+            against.push(Unfit::WifiStation(name()));
+        }
+        InterfaceKind::Wifi(Wifi::AccessPoint)
+        | InterfaceKind::Ethernet
+        | InterfaceKind::Veth
+        | InterfaceKind::Vlan => {}
+        InterfaceKind::Bond | InterfaceKind::Tap | InterfaceKind::Other(_) => {}
     }
     match netdev.part_of {
         PartOf::Nothing | PartOf::Bridge { isolated: true } => {}
@@ -176,13 +181,13 @@ mod tests {
 
     #[test]
     fn what_can_never_be_a_port_has_one_reason() {
-        for kind in [Kind::Loopback, Kind::NoEthernet, Kind::Bridge] {
+        for kind in [InterfaceKind::Loopback, InterfaceKind::NoEthernet, InterfaceKind::Bridge] {
             let bad = Netdev { kind, up: false, mtu: 65_536, ..netdev() };
             assert_eq!(judge(&bad).len(), 1);
         }
-        let station = Netdev { kind: Kind::Wifi(Wifi::Station), ..netdev() };
+        let station = Netdev { kind: InterfaceKind::Wifi(Wifi::Station), ..netdev() };
         assert_eq!(judge(&station), [Unfit::WifiStation("eth1".into())]);
-        let served = Netdev { kind: Kind::Wifi(Wifi::AccessPoint), ..netdev() };
+        let served = Netdev { kind: InterfaceKind::Wifi(Wifi::AccessPoint), ..netdev() };
         assert_eq!(judge(&served), []);
     }
 

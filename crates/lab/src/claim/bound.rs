@@ -36,18 +36,36 @@ enum Rest {
     },
 }
 
-type Sum = Vec<Product>;
+type Sum = Vec<Limit>;
 
+/// A number, or a figure times a number.
 #[derive(Clone, Debug, PartialEq)]
-struct Product {
+pub(crate) struct Limit {
     factor: f64,
     key: Option<Key>,
 }
 
+impl Limit {
+    pub(crate) fn of_number(number: f64) -> Limit {
+        Limit { factor: number, key: None }
+    }
+
+    pub(crate) fn part_of(factor: f64, key: Key) -> Limit {
+        Limit { factor, key: Some(key) }
+    }
+}
+
+/// A figure of a profile.
 #[derive(Clone, Debug, PartialEq)]
-struct Key {
+pub(crate) struct Key {
     profile: String,
     key: String,
+}
+
+impl Key {
+    pub(crate) fn new(profile: &str, key: &str) -> Key {
+        Key { profile: profile.to_owned(), key: key.to_owned() }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -83,6 +101,27 @@ struct Case {
 }
 
 impl Bound {
+    /// A figure is not above this.
+    pub(crate) fn at_most(figure: Key, most: Limit) -> Bound {
+        Bound::compared(figure, Order::AtMost, most)
+    }
+
+    /// A figure is not below this.
+    pub(crate) fn at_least(figure: Key, least: Limit) -> Bound {
+        Bound::compared(figure, Order::AtLeast, least)
+    }
+
+    /// A figure is not further away from this.
+    pub(crate) fn near(figure: Key, by: f64, of: Limit) -> Bound {
+        let first = vec![Limit::part_of(1.0, figure)];
+        Bound { first, rest: Rest::Near { by, is_share: false, of: vec![of] } }
+    }
+
+    fn compared(figure: Key, order: Order, other: Limit) -> Bound {
+        let first = vec![Limit::part_of(1.0, figure)];
+        Bound { first, rest: Rest::Chain(vec![(order, vec![other])]) }
+    }
+
     /// Whether the figures are within it; of several cases the worst is given.
     pub(crate) fn check<'a>(&self, figures: &dyn Fn(&str) -> Option<&'a Figures>) -> Found {
         let nothing = |why: String| Found { holds: false, measured: None, note: Some(why) };
@@ -281,16 +320,16 @@ fn sum(words: &mut Words) -> Result<Sum, String> {
     Ok(sum)
 }
 
-fn product(words: &mut Words) -> Result<Product, String> {
+fn product(words: &mut Words) -> Result<Limit, String> {
     let word = words.next().ok_or("a figure or a number is missing at the end")?;
     let Some(factor) = number(word) else {
-        return Ok(Product { factor: 1.0, key: Some(key(word)?) });
+        return Ok(Limit::part_of(1.0, key(word)?));
     };
     if words.next_if_eq(&"*").is_none() {
-        return Ok(Product { factor, key: None });
+        return Ok(Limit::of_number(factor));
     }
     let word = words.next().ok_or("a figure is missing after \"*\"")?;
-    Ok(Product { factor, key: Some(key(word)?) })
+    Ok(Limit::part_of(factor, key(word)?))
 }
 
 fn number(word: &str) -> Option<f64> {
@@ -306,8 +345,9 @@ fn key(word: &str) -> Result<Key, String> {
         && key.chars().all(|c| fits(c) || c == '*')
         && !profile.is_empty()
         && profile.chars().all(fits);
-    let key = Key { profile: profile.to_owned(), key: key.to_owned() };
-    right.then_some(key).ok_or(format!("\"{word}\" is neither a figure nor a number"))
+    right
+        .then(|| Key::new(profile, key))
+        .ok_or(format!("\"{word}\" is neither a figure nor a number"))
 }
 
 #[cfg(test)]

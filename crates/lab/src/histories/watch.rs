@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use weir_engine::Config;
 use weir_packet::Side;
 use weir_policy::Plan;
-use weir_shape::{Layer, Link};
+use weir_shape::{FrameCost, Layer};
 use weir_sim::impair::{Impairments, Jitter, Limit, Shape};
 use weir_sim::tcp::TcpSpec;
 use weir_sim::{Chance, FlowSpec, LinkId, LinkSpec, NodeId, Queue, Source, World};
@@ -37,7 +37,7 @@ const FOUND: Span = Span::from_secs(5);
 const FILLED: u64 = 98;
 /// A line that has been full for so long was seen to carry what it does.
 const FULL: Span = Span::from_ms(300);
-const IP: Link = Link { layer: Layer::Ip, overhead: 0 };
+const IP: FrameCost = FrameCost { layer: Layer::Ip, overhead: 0 };
 
 /// Runs it, with all data going to the side `towards`.
 pub(super) fn run(

@@ -226,8 +226,7 @@ pub fn mos(r: f64) -> f64 {
 }
 
 /// Of a hundred listeners, how many call a rating poor or worse (G.107, annex B).
-#[must_use]
-pub fn poor_or_worse(r: f64) -> f64 {
+pub(crate) fn poor_or_worse(r: f64) -> f64 {
     100.0 * normal((45.0 - r) / 16.0)
 }
 
@@ -239,14 +238,6 @@ fn normal(x: f64) -> f64 {
     let sum = TERMS.iter().rev().fold(0.0, |sum, term| (sum + term) * t);
     let above = (-x * x / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt() * sum;
     if x < 0.0 { above } else { 1.0 - above }
-}
-
-/// What users say of a rating (G.109).
-#[must_use]
-pub fn verdict(r: f64) -> &'static str {
-    const BANDS: [(f64, &str); 5] =
-        [(90.0, "best"), (80.0, "high"), (70.0, "medium"), (60.0, "low"), (50.0, "poor")];
-    BANDS.iter().find(|(from, _)| r >= *from).map_or("not recommended", |(_, word)| word)
 }
 
 #[cfg(test)]

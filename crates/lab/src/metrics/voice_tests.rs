@@ -39,7 +39,6 @@ fn opinions() {
         reads(mos(r), expected);
     }
     assert_eq!((mos(-3.0), mos(0.0), mos(100.0), mos(120.0)), (1.0, 1.0, 4.5, 4.5));
-    assert_eq!((verdict(90.0), verdict(55.0), verdict(49.9)), ("best", "poor", "not recommended"));
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod bars;
 mod frame;
 mod lines;
 
-pub use axis::{Axis, Scale};
+pub(crate) use axis::{Axis, Scale};
 pub(crate) use frame::escaped;
 
 use crate::result::Figure;
@@ -63,25 +63,9 @@ pub struct Bars {
 /// Colours before they come again.
 pub(crate) const COLOURS: usize = 8;
 
-impl Line {
-    /// The share of samples that are not above each: a distribution to be drawn in steps.
-    #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "there are not 2^53 samples")]
-    pub fn distribution(name: &str, samples: &[f64]) -> Line {
-        let mut sorted: Vec<f64> = samples.iter().copied().filter(|x| x.is_finite()).collect();
-        sorted.sort_by(f64::total_cmp);
-        let all = sorted.len();
-        let share = |(at, x): (usize, f64)| (x, (at + 1) as f64 / all as f64);
-        let first = sorted.first().map(|x| (*x, 0.0));
-        let points = first.into_iter().chain(sorted.into_iter().enumerate().map(share));
-        Line { name: name.to_owned(), points: points.collect() }
-    }
-}
-
 impl Plot {
     /// The drawing as an `svg` element. Its classes get their colours from the page.
-    #[must_use]
-    pub fn svg(&self) -> String {
+    pub(crate) fn svg(&self) -> String {
         match &self.shape {
             Shape::Bars { groups, sets } => bars::draw(self, groups, sets),
             Shape::Lines(lines) => lines::draw(self, lines, lines::Style::Straight),

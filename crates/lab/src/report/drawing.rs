@@ -11,7 +11,7 @@ use crate::result::{Figure, Outcome};
 #[serde(deny_unknown_fields)]
 pub struct Drawing {
     /// How it is drawn.
-    pub kind: Kind,
+    pub kind: PlotKind,
     /// What is shown, in a sentence.
     pub title: String,
     /// Which series (lines, steps) or keys (bars, points); `*` stands for the name of each line,
@@ -34,7 +34,7 @@ pub struct Drawing {
 /// How something is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum PlotKind {
     /// Series from point to point.
     Lines,
     /// Series as distributions.
@@ -63,10 +63,10 @@ impl Drawing {
     #[must_use]
     pub fn of(&self, outcome: &Outcome, expected: &Expected) -> Option<Plot> {
         let shape = match self.kind {
-            Kind::Lines => Shape::Lines(self.series(outcome)?),
-            Kind::Steps => Shape::Steps(self.series(outcome)?),
-            Kind::Points => Shape::Points(self.points(outcome)?),
-            Kind::Bars => self.bars(outcome, expected)?,
+            PlotKind::Lines => Shape::Lines(self.series(outcome)?),
+            PlotKind::Steps => Shape::Steps(self.series(outcome)?),
+            PlotKind::Points => Shape::Points(self.points(outcome)?),
+            PlotKind::Bars => self.bars(outcome, expected)?,
         };
         let mut series = outcome.series.iter().filter(|(name, _)| self.names(name).is_some());
         let series = series.next().map(|(_, series)| series);

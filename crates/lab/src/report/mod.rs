@@ -3,7 +3,7 @@
 mod drawing;
 mod page;
 
-pub use drawing::{Drawing, Kind, Logarithm};
+pub use drawing::{Drawing, Logarithm, PlotKind};
 
 use std::fmt::Write;
 

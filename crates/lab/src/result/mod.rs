@@ -7,7 +7,9 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::ser::{Formatter, PrettyFormatter};
 
-pub use figures::{Extreme, Figure, Figures, over_seeds};
+#[cfg(test)]
+pub(crate) use figures::over_seeds;
+pub use figures::{Figure, Figures};
 
 use crate::claim::{Claim, Holds, Judged};
 use crate::named::Named;

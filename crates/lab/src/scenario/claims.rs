@@ -1,48 +1,25 @@
-//! What is claimed of what is measured.
+//! What is claimed of what is measured: read into the form in which it is judged.
 
 use weir_policy::reader::{Entry, Table};
-use weir_policy::{Place, Problems};
+use weir_policy::{Position, Problems};
 
 use super::metrics::Metric;
 use super::profiles::{self, Profile};
 use super::{figure, find};
+use crate::claim::{Key, Limit, OURS};
+use crate::{Bound, Printed};
 
-/// Something that should be so.
+/// A claim about one metric of one profile.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    /// A short name.
-    pub id: String,
-    /// In a sentence.
-    pub text: String,
-    /// What the paper has, in its words.
-    pub paper: String,
+    /// What is judged. What the paper has may be missing here: a key of `expected.toml` says it.
+    pub claim: crate::Claim,
     /// Of which metric.
     pub metric: usize,
     /// Of which profile.
     pub profile: usize,
-    /// How it should be.
-    pub bound: Bound,
-    /// What it waits for, if it cannot be judged yet.
-    pub pending: Option<String>,
-    /// Why a model of another system is known not to be as the paper has that system.
-    pub differs: Option<String>,
     /// With fewer seeds than these it is not judged: one run of something chaotic says nothing.
     pub seeds: u32,
-}
-
-/// How a metric should be.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Bound {
-    /// No more than this.
-    AtMost(f64),
-    /// No less than this.
-    AtLeast(f64),
-    /// So far from this at most.
-    Near(f64, f64),
-    /// No more than in another profile, times this.
-    AtMostOf(usize, f64),
-    /// No less than in another profile, times this.
-    AtLeastOf(usize, f64),
 }
 
 const CLAIM: [&str; 14] = [
@@ -70,7 +47,7 @@ pub(super) fn read(
 ) -> Option<Claim> {
     let mut table = entry.table("a claim", problems)?;
     let mut text = |word: &str, table: &mut Table<'_>| {
-        table.take(word).and_then(|e| e.text(word, "a text", problems)).map(str::to_owned)
+        table.take(word).and_then(|e| e.text(word, "a string", problems)).map(str::to_owned)
     };
     let id = text("id", &mut table);
     let (said, paper) = (text("text", &mut table), text("paper", &mut table));
@@ -88,37 +65,61 @@ pub(super) fn read(
     };
     let profile = match table.take("profile") {
         Some(entry) => profiles::named(entry, all, problems),
-        None => Some(all.iter().position(|p| p.name == "weir").unwrap_or(0)),
+        None => Some(all.iter().position(|p| p.name == OURS).unwrap_or(0)),
     };
-    let ours = profile.and_then(|at: usize| all.get(at)).is_none_or(|p| p.name == "weir");
+    let ours = profile.and_then(|at: usize| all.get(at)).is_none_or(|p| p.name == OURS);
     if differs.is_some() && ours {
         let help = "\"differs\" is for models of other systems: say which in \"profile\"";
         problems.error(entry.place, "a claim about weir cannot be excused", help);
     }
-    let bound = bound(&mut table, entry.place, all, problems);
+    let order = order(&mut table, entry.place, all, problems);
     table.finish(&CLAIM, problems);
-    let (metric, bound) = (metric?, bound?);
-    let text = said.unwrap_or_else(|| metrics[metric].name.clone());
-    let id = id.unwrap_or_else(|| metrics[metric].name.clone());
-    Some(Claim {
-        id,
-        text,
-        paper: paper.unwrap_or_default(),
-        metric,
-        profile: profile?,
-        bound,
+    let (metric, profile, order) = (metric?, profile?, order?);
+    let name = &metrics[metric].name;
+    let key = |profile: usize| Key::new(&all[profile].name, name);
+    let claim = crate::Claim {
+        id: id.unwrap_or_else(|| name.clone()),
+        text: said.unwrap_or_else(|| name.clone()),
+        paper: paper.filter(|paper| !paper.is_empty()).map(Printed::Words),
+        bound: order.bound(key(profile), key),
+        live: None,
         pending,
         differs,
-        seeds,
-    })
+    };
+    Some(Claim { claim, metric, profile, seeds })
 }
 
-fn bound(
+/// How the metric should be; other profiles are named by their places.
+enum Order {
+    AtMost(f64),
+    AtLeast(f64),
+    /// So far from this at most.
+    Near(f64, f64),
+    /// As another profile has it, times this.
+    AtMostOf(usize, f64),
+    AtLeastOf(usize, f64),
+}
+
+impl Order {
+    fn bound(self, figure: Key, of: impl Fn(usize) -> Key) -> Bound {
+        match self {
+            Order::AtMost(most) => Bound::at_most(figure, Limit::of_number(most)),
+            Order::AtLeast(least) => Bound::at_least(figure, Limit::of_number(least)),
+            Order::Near(near, within) => Bound::near(figure, within, Limit::of_number(near)),
+            Order::AtMostOf(other, part) => Bound::at_most(figure, Limit::part_of(part, of(other))),
+            Order::AtLeastOf(other, part) => {
+                Bound::at_least(figure, Limit::part_of(part, of(other)))
+            }
+        }
+    }
+}
+
+fn order(
     table: &mut Table<'_>,
-    place: Place,
+    place: Position,
     all: &[Profile],
     problems: &mut Problems,
-) -> Option<Bound> {
+) -> Option<Order> {
     let number = |word: &str, table: &mut Table<'_>, problems: &mut Problems| {
         table.take(word).and_then(|e| figure(e, word, problems))
     };
@@ -133,11 +134,11 @@ fn bound(
     let most_of = other("at-most-of", table, problems);
     let least_of = other("at-least-of", table, problems);
     let found = [
-        most.map(Bound::AtMost),
-        least.map(Bound::AtLeast),
-        near.map(|near| Bound::Near(near, within.unwrap_or(near.abs() * 0.01))),
-        most_of.map(|at| Bound::AtMostOf(at, within.unwrap_or(1.0))),
-        least_of.map(|at| Bound::AtLeastOf(at, within.unwrap_or(1.0))),
+        most.map(Order::AtMost),
+        least.map(Order::AtLeast),
+        near.map(|near| Order::Near(near, within.unwrap_or(near.abs() * 0.01))),
+        most_of.map(|at| Order::AtMostOf(at, within.unwrap_or(1.0))),
+        least_of.map(|at| Order::AtLeastOf(at, within.unwrap_or(1.0))),
     ];
     let mut found = found.into_iter().flatten();
     let (first, second) = (found.next(), found.next());

@@ -4,11 +4,11 @@ use std::net::IpAddr;
 
 use weir_policy::Problems;
 use weir_policy::reader::{Entry, Table};
-use weir_sim::{Files, Source, TcpSpec};
-use weir_units::{Bytes, Rate, Span, dscp};
+use weir_sim::{Source, TcpSpec};
+use weir_units::{Bytes, Span, dscp};
 
 use super::nodes::{Node, NodeKind};
-use super::{SPAN, find};
+use super::{SPAN, find, source};
 
 /// One or more flows of the same kind.
 #[derive(Clone, Debug)]
@@ -69,19 +69,6 @@ const WORDS: [&str; 26] = [
 ];
 /// Of Ethernet, IPv4 and TCP.
 const HEADERS: u64 = 54;
-const SOURCES: [(&str, u8); 11] = [
-    ("bulk", 0),
-    ("web", 1),
-    ("echo", 2),
-    ("dns", 3),
-    ("call", 4),
-    ("game", 5),
-    ("cbr", 6),
-    ("poisson", 7),
-    ("on-off", 8),
-    ("voice", 9),
-    ("pages", 10),
-];
 
 pub(super) fn read(
     name: &str,
@@ -92,7 +79,7 @@ pub(super) fn read(
     let mut table = entry.table(&format!("flow \"{name}\""), problems)?;
     let from = end("from", &mut table, entry, nodes, problems);
     let to = end("to", &mut table, entry, nodes, problems);
-    let source = source(&mut table, entry, problems);
+    let source = source::read(&mut table, entry, problems);
     let count = table.take("count").and_then(|e| e.number("count", 1..=100_000, problems));
     let mut span = |word: &str| table.take(word).and_then(|e| e.read(word, SPAN, problems));
     let (start, spread, stop) = (span("start"), span("spread"), span("stop"));
@@ -144,56 +131,6 @@ fn end(
         return None;
     }
     Some(at)
-}
-
-fn source(table: &mut Table<'_>, flow: Entry<'_>, problems: &mut Problems) -> Option<Source> {
-    let Some(entry) = table.take("source") else {
-        let names: Vec<&str> = SOURCES.iter().map(|(name, _)| *name).collect();
-        let help = format!("write source = one of {}", names.join(", "));
-        problems.error(flow.key, "the flow does not say what is said", help);
-        return None;
-    };
-    let kind = entry.word("source", &SOURCES, problems)?;
-    let size = |e: Entry<'_>, name: &str, problems: &mut Problems| {
-        e.read::<Bytes>(name, "a size as in \"1500b\"", problems).map(Bytes::get)
-    };
-    let rate = table.take("rate").and_then(|e| e.read::<Rate>("rate", "a rate", problems));
-    let bytes = table.take("bytes").and_then(|e| size(e, "bytes", problems));
-    let request = table.take("request").and_then(|e| size(e, "request", problems));
-    let keeps = table.take("keeps").and_then(|e| e.yes_no("keeps", problems)).unwrap_or(true);
-    let mut span = |word: &str, usual: Span| {
-        let said = table.take(word).and_then(|e| e.read(word, SPAN, problems));
-        said.unwrap_or(usual)
-    };
-    let think = span("think", Span::from_secs(1));
-    let every = span("every", Span::from_ms(200));
-    let (on, off) = (span("on", Span::from_secs(1)), span("off", Span::from_secs(1)));
-    let rings = span("rings", Span::ZERO);
-    let frame = bytes.and_then(|b| usize::try_from(b).ok()).unwrap_or(1_514);
-    let mut needed = || {
-        if rate.is_none() {
-            let what = "the flow does not say its rate";
-            problems.error(flow.key, what, "write rate = \"1mbit\": of Ethernet frames");
-        }
-        rate
-    };
-    let request = request.and_then(|b| u32::try_from(b).ok()).unwrap_or(300);
-    Some(match kind {
-        0 => Source::Bulk { bytes },
-        1 => Source::Web { files: Files::Classes, request, think, keeps },
-        2 => Source::Echo { every },
-        3 => Source::Dns { every },
-        4 => Source::Call { rings },
-        5 => Source::Game,
-        6 => Source::Cbr { rate: needed()?, bytes: frame },
-        7 => Source::Poisson { rate: needed()?, bytes: frame },
-        8 => Source::OnOff { rate: needed()?, bytes: frame, on, off },
-        9 => Source::Voice,
-        _ => {
-            let files = Files::Fixed(bytes.unwrap_or(100_000));
-            Source::Web { files, request, think, keeps }
-        }
-    })
 }
 
 fn tcp(word: &str, table: &mut Table<'_>, problems: &mut Problems) -> Option<TcpSpec> {

@@ -2,7 +2,7 @@
 
 use weir_policy::Problems;
 use weir_policy::reader::{Entry, Table};
-use weir_shape::{Layer, Link};
+use weir_shape::{FrameCost, Layer};
 use weir_sim::impair::Limit;
 use weir_sim::link::{Aqm, Codel, Red};
 use weir_sim::{Chance, LinkSpec, Queue};
@@ -214,7 +214,7 @@ impl Words {
         let limit = self.queue.unwrap_or(Queue::default().limit);
         LinkSpec {
             rate: self.rate,
-            layers: Link { layer: self.layer.unwrap_or_default(), overhead },
+            layers: FrameCost { layer: self.layer.unwrap_or_default(), overhead },
             queue: Queue {
                 limit,
                 drop_head: self.drop_head.unwrap_or(false),

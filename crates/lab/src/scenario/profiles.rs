@@ -1,8 +1,8 @@
-//! What the boxes do: a policy for the engine, or nothing (then a box is a wire). A profile may
-//! also change what is said of links: a provider's queue, say.
+//! What the boxes do: a policy for the engine, or nothing (then a box forwards unshaped). A profile
+//! may also change the description of links, such as a provider's queue.
 
 use weir_policy::reader::Entry;
-use weir_policy::{Place, Plan, Problems, Severity, Source};
+use weir_policy::{Plan, Position, Problems, Severity, Source};
 
 use super::flows::Flow;
 use super::links::{self, Wire, Words};
@@ -16,7 +16,7 @@ pub struct Profile {
     pub name: String,
     /// What it stands for, in a sentence.
     pub about: String,
-    /// What each box does; without one, a box is a wire.
+    /// What each box does; without one, a box forwards unshaped.
     pub plan: Option<Plan>,
     /// The same as it is written.
     pub policy: Option<String>,
@@ -156,8 +156,8 @@ fn plan(
             let what = format!("the policy of {name}: {}", problem.what);
             let at = begin.filter(|_| problem.place.file == 0).map_or(entry.place, |begin| {
                 let begin = entry.place.start + begin;
-                let Place { start, end, .. } = problem.place;
-                Place { start: begin + start, end: begin + end, ..entry.place }
+                let Position { start, end, .. } = problem.place;
+                Position { start: begin + start, end: begin + end, ..entry.place }
             });
             problems.error(at, what, problem.help.clone());
         }

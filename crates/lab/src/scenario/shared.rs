@@ -28,7 +28,7 @@ pub(super) fn read<'t>(entry: Entry<'t>, problems: &mut Problems) -> Option<Shar
     let usual = table.take("usual").and_then(|entry| entry.table("\"usual\"", problems));
     let words = usual.map_or_else(Vec::new, |usual| usual.all().collect());
     let usual = words.into_iter();
-    let usual = usual.filter_map(|(word, e)| Some((word, e.text(word, "a text", problems)?)));
+    let usual = usual.filter_map(|(word, e)| Some((word, e.text(word, "a string", problems)?)));
     let usual = usual.collect();
     table.finish(&["text", "usual"], problems);
     let Some(text) = text else {
@@ -70,7 +70,7 @@ pub(super) fn filled<'t>(
                 let help = format!("write {mark} where it shall stand");
                 problems.error(entry.key, format!("the policy has no {mark}"), help);
             }
-            if let Some(value) = entry.text(word, "a text", problems) {
+            if let Some(value) = entry.text(word, "a string", problems) {
                 text = text.replace(&mark, value);
             }
         }

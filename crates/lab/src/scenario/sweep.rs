@@ -6,7 +6,7 @@
 
 use toml::de::{DeTable, DeValue};
 use weir_policy::reader::{Entry, Table};
-use weir_policy::{Place, Problems};
+use weir_policy::{Position, Problems};
 
 use super::size;
 
@@ -136,7 +136,7 @@ fn unknown(text: &str, names: &[String], problems: &mut Problems) {
         let is_word = !word.is_empty()
             && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
         if is_word && !names.iter().any(|name| name == word) {
-            let place = Place::of(&(at..at + word.len() + 2));
+            let place = Position::of(&(at..at + word.len() + 2));
             let what = format!("[sweep] does not know \"{word}\"");
             let help = match names {
                 [] => format!("add [sweep] and {word} = [95, 96, 97]"),
@@ -168,14 +168,14 @@ impl Filled {
     }
 
     /// Whether nothing is there but a value that is at fault itself.
-    pub(super) fn is_at_fault(&self, place: Place) -> bool {
+    pub(super) fn is_at_fault(&self, place: Position) -> bool {
         let range = place.start as usize..place.end as usize;
         self.faults.iter().any(|at| (range.start..=range.end).contains(at))
             && self.text.get(range).is_some_and(|text| text.trim_matches('"').is_empty())
     }
 
     /// Where in the file something is that is here in the text.
-    pub(super) fn place(&self, place: Place) -> Place {
+    pub(super) fn place(&self, place: Position) -> Position {
         let back = |at: u32, is_end: bool| {
             let at = at as usize;
             let before =
@@ -188,7 +188,7 @@ impl Filled {
             }
         };
         let range = back(place.start, false)..back(place.end, true);
-        Place::in_file(place.file, &range)
+        Position::in_file(place.file, &range)
     }
 }
 
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(filled.text, "a = \"10.0.0.1\"\nb = \"110.0.0.1\"\nc = { d = 1 }\n");
         let back = |here: &str, there: &str| {
             let at = filled.text.find(here).unwrap();
-            let place = filled.place(Place::of(&(at..at + here.len())));
+            let place = filled.place(Position::of(&(at..at + here.len())));
             assert_eq!(&text[place.start as usize..place.end as usize], there, "{here}");
         };
         back("a =", "a =");

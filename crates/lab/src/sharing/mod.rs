@@ -16,6 +16,7 @@ mod random;
 mod read;
 mod steps;
 mod traffic;
+mod words;
 
 use weir_share::{Allocator, Law, Node, Places, ahab, hsdba};
 use weir_units::{Instant, Rate, Span};
@@ -27,6 +28,7 @@ pub(crate) use engine::Word;
 pub use field::{Field, Passage, Sender};
 pub(crate) use read::{law, read, scale};
 pub(crate) use traffic::{Gaps, Load};
+pub(crate) use words::{ASKS, ENGINES, LAWS, Row};
 
 /// What is asked of the allocators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

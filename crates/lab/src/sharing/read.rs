@@ -1,26 +1,16 @@
 //! The words of `[sharing]`, and of a profile's `law`.
 
 use weir_policy::reader::{Entry, Table};
-use weir_policy::{Place, Problems};
-use weir_share::{LINK, Law, Node, Options, ahab, hsdba};
+use weir_policy::{Position, Problems};
+use weir_share::{LINK, Node};
 use weir_units::{Rate, Span};
 
-use super::{Ask, Enforce, Gaps, Load, Scale, Sharing, Word, bits};
+use super::words::{ASKS, ENGINES, LAWS, Said, pairs};
+use super::{Enforce, Gaps, Load, Scale, Sharing, bits};
 
 const WORDS: [&str; 15] = [
     "ask", "case", "rate", "bytes", "unit", "tree", "weights", "load", "row", "gaps", "jitter",
     "begins", "lasts", "peaks", "floors",
-];
-const ASKS: [(&str, Ask); 9] = [
-    ("fair", Ask::Fair),
-    ("steps", Ask::Steps),
-    ("limits", Ask::Limits),
-    ("latency", Ask::Latency),
-    ("churn", Ask::Churn),
-    ("join", Ask::Join),
-    ("random", Ask::Random),
-    ("attacks", Ask::Attacks),
-    ("example", Ask::Example),
 ];
 const SPAN: &str = "a time as in \"20ms\" or \"60s\"";
 const RATE: &str = "a rate as in \"10gbit\"";
@@ -29,7 +19,7 @@ const LEAVES: usize = 1 << 16;
 
 pub(crate) fn read(entry: Entry<'_>, run: Span, problems: &mut Problems) -> Option<Sharing> {
     let mut table = entry.table("[sharing]", problems)?;
-    let ask = table.take("ask").and_then(|e| e.word("ask", &ASKS, problems));
+    let ask = table.take("ask").and_then(|e| e.word("ask", &pairs(&ASKS), problems));
     let rate = table.take("rate").and_then(|e| e.read::<Rate>("rate", RATE, problems));
     let span = |word: &str, table: &mut Table<'_>, problems: &mut Problems| {
         table.take(word).and_then(|e| e.read::<Span>(word, SPAN, problems))
@@ -92,7 +82,7 @@ fn tree(
     nodes: &mut Vec<Node>,
     widths: &[u32],
     weights: &[Vec<u32>],
-    place: Place,
+    place: Position,
     problems: &mut Problems,
 ) -> Option<usize> {
     let mut above = LINK as usize..LINK as usize + 1;
@@ -175,34 +165,13 @@ pub(crate) fn scale(table: &mut Table<'_>, problems: &mut Problems) -> (Scale, u
 /// What a profile does: `law = "weir"`, and what goes with it; or `engine = "weir"`.
 pub(crate) fn law(table: &mut Table<'_>, problems: &mut Problems) -> Option<Enforce> {
     if let Some(entry) = table.take("engine") {
-        let words = [("weir", Word::Weir), ("hsdba", Word::Hsdba), ("queue", Word::Queue)];
-        return entry.word("engine", &words, problems).map(Enforce::Engine);
+        return entry.word("engine", &pairs(&ENGINES), problems).map(Enforce::Engine);
     }
     let entry = table.take("law")?;
     let frames = table.take("frames").and_then(|e| e.number("frames", 1..=65_536, problems));
     let frames = frames.and_then(|frames| u32::try_from(frames).ok()).unwrap_or(64);
     let constant = table.take("constant");
     let constant = constant.and_then(|e| e.read::<Span>("constant", SPAN, problems));
-    let by = |silence| {
-        let options = hsdba::Options { silence, ..hsdba::Options::default() };
-        Enforce::Law(Law::Hsdba(options))
-    };
-    let average = hsdba::Options { window: Span::ZERO, ..hsdba::Options::default() };
-    let printed = hsdba::Options { reading: hsdba::Reading::Printed, ..hsdba::Options::default() };
-    let words = [
-        ("weir", Enforce::Law(Law::Weir(Options::SHORT))),
-        ("weir-tcp", Enforce::Law(Law::Weir(Options::TCP))),
-        ("hsdba", by(hsdba::Silence::Poll)),
-        ("hsdba-timeout", by(hsdba::Silence::Timeout)),
-        ("hsdba-hybrid", by(hsdba::Silence::Hybrid)),
-        ("hsdba-sweep", by(hsdba::Silence::Sweep)),
-        ("hsdba-average", Enforce::Law(Law::Hsdba(average))),
-        ("hsdba-printed", Enforce::Law(Law::Hsdba(printed))),
-        ("hcsfq", Enforce::Law(Law::Hcsfq(constant.unwrap_or(Span::from_ms(2)), 1))),
-        ("ahab", Enforce::Law(Law::Ahab(ahab::Options::default()))),
-        ("fifo", Enforce::Fifo(frames)),
-        ("dwrr", Enforce::Dwrr(frames)),
-        ("open", Enforce::Open),
-    ];
-    entry.word("law", &words, problems)
+    let said = Said { frames, constant: constant.unwrap_or(Span::from_ms(2)) };
+    entry.word("law", &pairs(&LAWS), problems).map(|enforce| enforce(said))
 }

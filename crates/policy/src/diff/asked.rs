@@ -43,7 +43,7 @@ fn rules(path: &str, old: &[Rule], new: &[Rule], changes: &mut Vec<Change>) {
     for new in came {
         if named(new, &gone) {
             // the same line can mean other addresses when a group has changed
-            let words = format!("match \"{}\" names other addresses now", text(new));
+            let words = format!("match \"{}\" now names other addresses", text(new));
             changes.push(change('~', path, words));
         } else {
             rule('+', path, &text(new), changes);
@@ -69,7 +69,7 @@ fn order(old: &Plan, new: &Plan, pairs: &Pairs, changes: &mut Vec<Change>) {
     let (first, second) = (common(&before, &after), common(&after, &before));
     if let Some(at) = first.iter().zip(&second).position(|(a, b)| a != b) {
         let path = |(node, _): (NodeId, bool)| &*new.node(node).path;
-        let words = format!("is asked before {} now", path(first[at]));
+        let words = format!("now comes before {}", path(first[at]));
         changes.push(change('~', path(second[at]), words));
     }
 }
@@ -91,7 +91,7 @@ pub(super) fn subscribers(old: &Plan, new: &Plan, pairs: &Pairs, changes: &mut V
         match before.get(block) {
             Some(&was) if pairs.new_of(was) != Some(leaf) => {
                 let was = &old.node(was).path;
-                listed.add(path, &format!("has {block} now, which {was} had"), changes);
+                listed.add(path, &format!("now has {block}, which {was} had"), changes);
             }
             None if pairs.old(leaf).is_some() => {
                 listed.add(path, &format!("address + {block}"), changes);

@@ -4,7 +4,7 @@
 use super::pairs::Pairs;
 use super::{Change, change, word};
 use crate::leaf::LeafWords;
-use crate::plan::{Kind, Node, NodeId, Plan, Shares};
+use crate::plan::{Node, NodeId, NodeKind, Plan, Shares};
 use crate::say;
 use weir_units::ByWay;
 
@@ -36,9 +36,9 @@ pub(super) fn describe(plan: &Plan, node: &Node) -> String {
     let ceil = say::pair(&node.shares.map(|s| s.ceil));
     let said = format!("is new: rate {rate}, ceil {ceil}");
     match &node.kind {
-        Kind::Each(each) => format!("{said}, each {}", say::each(each)),
-        Kind::Interior => said,
-        Kind::Leaf => {
+        NodeKind::Each(each) => format!("{said}, each {}", say::each(each)),
+        NodeKind::Interior => said,
+        NodeKind::Leaf => {
             let words = say::leaf(&plan.words[node.words as usize]);
             let words: String = words.iter().map(|(w, v)| format!(", {w} {v}")).collect();
             format!("{said}{words}")
@@ -84,8 +84,8 @@ pub(super) fn compare(
     follow(&|n| say::priority(n.priority), "priority", changes);
     follow(&|n| say::enforce(n.enforce), "enforce", changes);
     let each = |node: &Node| match &node.kind {
-        Kind::Each(each) => say::each(each),
-        Kind::Leaf | Kind::Interior => "none".to_owned(),
+        NodeKind::Each(each) => say::each(each),
+        NodeKind::Leaf | NodeKind::Interior => "none".to_owned(),
     };
     word(path, "each", each(node.old), each(node.new), changes);
     leaf_words(node, above, changes);

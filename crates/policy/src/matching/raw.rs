@@ -53,11 +53,7 @@ fn raw(entry: Entry<'_>, problems: &mut Problems) -> Option<Raw> {
             e.text("at", "\"payload 0\" or a number", problems).and_then(|t| place(t, e, problems))
         }
         None => {
-            problems.error(
-                entry.place,
-                "\"bytes\" does not say \"at\" which byte",
-                "write at = \"ip 9\"",
-            );
+            problems.error(entry.place, "\"bytes\" has no \"at\"", "write at = \"ip 9\"");
             None
         }
     };

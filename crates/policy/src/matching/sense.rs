@@ -12,21 +12,21 @@ const IPV6: u16 = 0x86dd;
 /// Why no frame can satisfy `when`, and the cure.
 pub(super) fn contradiction(when: &When) -> Option<(&'static str, &'static str)> {
     if when.untagged && when.vlan.is_some() {
-        return Some(("a frame without a tag is in no VLAN", "write two lines"));
+        return Some(("a frame without a tag is in no VLAN", "write two rules"));
     }
     if when.length.is_some_and(|(_, last)| last < HEADER) {
         return Some(("no frame is shorter than its header of 14 bytes", "count the whole frame"));
     }
     let ports = when.port.is_some() || when.lan_port.is_some() || when.wan_port.is_some();
     if ports && when.protocol.is_some_and(|number| !has_ports(number)) {
-        return Some(("that protocol has no ports", "tcp, udp and sctp have"));
+        return Some(("that protocol has no ports", "tcp, udp and sctp have ports"));
     }
     let sets = [&when.lan, &when.wan, &when.host];
     let addresses = sets.iter().any(|set| set.is_some());
     let ip = addresses || ports || when.protocol.is_some() || when.dscp.is_some();
     if when.ethertype == Some(ARP) && ip {
-        let what = "ARP is not IP: it has no addresses, protocol, ports or code point here";
-        return Some((what, "take one of the two out"));
+        let what = "ARP is not IP: it has no addresses, protocol, ports or DSCP here";
+        return Some((what, "remove one of the two"));
     }
     let mut families = match when.ethertype {
         Some(IPV4) => [true, false],
@@ -39,8 +39,8 @@ pub(super) fn contradiction(when: &When) -> Option<(&'static str, &'static str)>
         }
     }
     if families == [false, false] {
-        let what = "a frame is either IPv4 or IPv6, and the line asks for both";
-        return Some((what, "write a line for each of the two"));
+        let what = "a frame is either IPv4 or IPv6, and the rule needs both";
+        return Some((what, "write one rule for each"));
     }
     None
 }

@@ -6,7 +6,7 @@ use super::{Above, Build};
 use crate::amount::Amount;
 use crate::class::{Class, Weight};
 use crate::each::{Each, Unknown};
-use crate::plan::{EachPlan, Kind, Shares, Target};
+use crate::plan::{EachPlan, NodeKind, Shares, Target};
 use crate::problem::At;
 
 impl Build<'_> {
@@ -28,7 +28,7 @@ impl Build<'_> {
             {
                 let parent = &self.plan.nodes[above.id as usize].path;
                 let what = format!(
-                    "{what} is a part of the rate of \"{parent}\", which says none for \
+                    "{what} is a part of the rate of \"{parent}\", which has no rate for \
                      \"{direction}\""
                 );
                 let help = format!("add rate = ... to \"{parent}\", or write a rate here");
@@ -47,11 +47,11 @@ impl Build<'_> {
             {
                 let what = match value {
                     Amount::Part(_) => {
-                        format!("{what} {value} of {above} {direction} comes to nothing")
+                        format!("{what} {value} of {above} {direction} is less than 1 bit/s")
                     }
-                    Amount::Rate(_) => format!("{what} is zero: nothing could ever leave"),
+                    Amount::Rate(_) => format!("{what} is zero: no frame could ever leave"),
                 };
-                let help = "use police to refuse traffic, or raise the ceiling";
+                let help = "use \"police\" to refuse traffic, or raise the ceiling";
                 self.problems.error(*place, what, help);
                 return;
             }
@@ -70,7 +70,7 @@ impl Build<'_> {
                      \"{parent}\"",
                     class.path
                 );
-                self.problems.warning(*place, what, "it never gets more than passes above it");
+                self.problems.warning(*place, what, "it never gets more than its parent");
             }
         }
         self.nothing(&format!("\"ceil\" of \"{}\"", class.path), class.ceil, above.ceil);
@@ -97,7 +97,7 @@ impl Build<'_> {
         for (direction, (rate, (ceil, whole))) in rate.zip(ceil.zip(above.rate)).named() {
             let what = format!("each leaf of \"{}\" is guaranteed {rate} {direction}", class.path);
             if rate > ceil {
-                let what = format!("{what} but may have {ceil}");
+                let what = format!("{what} but has a ceiling of {ceil}");
                 self.problems.error(each.place, what, "raise the ceil or lower the rate");
                 break;
             }
@@ -112,7 +112,7 @@ impl Build<'_> {
         let (by, count, age) = (each.by, each.count, each.age);
         let known = (each.unknown == Unknown::Ask).then(|| each.known.clone());
         self.plan.nodes[above.id as usize].kind =
-            Kind::Each(Box::new(EachPlan { by, count, age, shares, known, others }));
+            NodeKind::Each(Box::new(EachPlan { by, count, age, shares, known, others }));
         Target::Each(above.id)
     }
 
@@ -127,12 +127,12 @@ impl Build<'_> {
         for class in classes() {
             if let Some(At { value: Weight::Parts(parts), place }) = class.weight {
                 let what = format!(
-                    "\"weight\" {parts} of \"{}\" is a bare number, but its sibling \"{}\" \
-                     weighs a rate",
+                    "\"weight\" {parts} of \"{}\" is a number, but the weight of its sibling \
+                     \"{}\" is a rate",
                     class.path, by_rate.path
                 );
-                let help =
-                    "give all of them numbers, or write the weight as a rate: weight = \"2mbit\"";
+                let help = "use numbers for all siblings, or write the weight as a rate: weight = \
+                     \"2mbit\"";
                 self.problems.warning(place, what, help);
             }
         }

@@ -6,7 +6,7 @@ use super::sums::{self, Promise};
 use super::{Above, Build};
 use crate::held;
 use crate::leaf::LeafWords;
-use crate::plan::{Asked, Kind, Rule, Shares, Target};
+use crate::plan::{Asked, NodeKind, Rule, Shares, Target};
 use crate::policy::Policy;
 use crate::say::pair;
 use crate::subscribers::Subscriber;
@@ -52,8 +52,15 @@ impl Build<'_> {
             let path = format!("{path}/{}", row.id);
             let words = above.words.or(&LeafWords::default());
             let words = LeafWords::default().or(&words);
-            let id =
-                self.node(&path, above.id, above.depth + 1, Kind::Leaf, shares, &words, row.place);
+            let id = self.node(
+                &path,
+                above.id,
+                above.depth + 1,
+                NodeKind::Leaf,
+                shares,
+                &words,
+                row.place,
+            );
             let node = &mut self.plan.nodes[id as usize];
             node.name = (!row.name.is_empty()).then(|| row.name.clone());
             node.priority = above.priority;
@@ -65,10 +72,10 @@ impl Build<'_> {
         if let (count, Some(place)) = more {
             let (above, way) = (pair(&above.ceil), if path.is_empty() { "the link" } else { path });
             let what = format!(
-                "{count} subscribers, of which this is the first, may have more than passes \
-                 above them: {above} by way of {way}"
+                "{count} subscribers, of which this is the first, have a higher ceiling than \
+                 {way}, which has {above}"
             );
-            self.problems.warning(place, what, "they get what passes");
+            self.problems.warning(place, what, "they get at most that");
         }
         promised
     }

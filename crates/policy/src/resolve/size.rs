@@ -2,13 +2,13 @@
 
 use weir_units::limits;
 
-use crate::plan::{Kind, Plan};
-use crate::problem::{Place, Problems};
+use crate::plan::{NodeKind, Plan};
+use crate::problem::{Position, Problems};
 
 /// Whether a plan is larger than the engine takes.
-pub(crate) fn check_size(plan: &Plan, place: Place, problems: &mut Problems) {
+pub(crate) fn check_size(plan: &Plan, place: Position, problems: &mut Problems) {
     let each = plan.nodes.iter().map(|n| match &n.kind {
-        Kind::Each(each) => each.count as usize,
+        NodeKind::Each(each) => each.count as usize,
         _ => 0,
     });
     let nodes = plan.nodes.len() + each.sum::<usize>();
@@ -20,9 +20,9 @@ pub(crate) fn check_size(plan: &Plan, place: Place, problems: &mut Problems) {
         });
     let blocks: usize = sets.map(|set| set.blocks().len()).sum();
     for (what, is, most) in [
-        ("classes, subscribers and leaves made at run time", nodes, limits::CLASSES),
+        ("classes, subscribers and leaves created at run time", nodes, limits::CLASSES),
         ("match lines", rules, limits::RULES),
-        ("address blocks in its match lines", blocks, limits::PREFIXES),
+        ("address blocks in its rules", blocks, limits::PREFIXES),
         ("raw byte matches", raw, limits::RAW_MATCHES),
     ] {
         if is > most {

@@ -6,7 +6,7 @@ use super::Build;
 use crate::class::Class;
 use crate::leaf::Session;
 use crate::plan::NodeId;
-use crate::problem::Place;
+use crate::problem::Position;
 
 /// What is promised, in bits per second: a sum can be more than any rate.
 pub(super) type Promise = ByWay<u128>;
@@ -42,7 +42,7 @@ fn say(bits: u128) -> String {
 /// Whose children are promised something.
 pub(super) struct Owner {
     pub(super) name: String,
-    pub(super) place: ByWay<Place>,
+    pub(super) place: ByWay<Position>,
     /// Whether it has no rate of its own: it is guaranteed the sum of its children's, and no more.
     pub(super) follows: ByWay<bool>,
     /// Whether it is the top of what weir's allocator holds to its rates.
@@ -76,7 +76,7 @@ impl Build<'_> {
         for (direction, ((promise, ceil), (place, above))) in all.named() {
             if *above {
                 let what = format!(
-                    "\"{}\" is guaranteed {} {direction} but can have {ceil} at most",
+                    "\"{}\" is guaranteed {} {direction} but has a ceiling of {ceil}",
                     class.path,
                     say(*promise)
                 );
@@ -113,14 +113,14 @@ impl Build<'_> {
                 let (what, help) = if session.count.is_some() {
                     let what = format!(
                         "{count} sessions of at least {min} are {} {direction}, and \"{path}\" \
-                         has {ceil} at most",
+                         has a ceiling of {ceil}",
                         say(sum)
                     );
                     (what, "lower \"count\" or \"min\", or raise the ceil")
                 } else {
                     let what = format!(
-                        "each session gets at least {min} {direction}, and \"{path}\" has {ceil} \
-                         at most"
+                        "each session gets at least {min} {direction}, and \"{path}\" has a \
+                         ceiling of {ceil}"
                     );
                     (what, "lower \"min\", or raise the ceil")
                 };
@@ -146,13 +146,13 @@ impl Build<'_> {
                 continue;
             };
             let mut what = format!(
-                "the classes below {name} are promised {} {direction}, it has {whole}",
+                "the classes below {name} are guaranteed {} {direction}, but it has {whole}",
                 say(*promised)
             );
             if *allocates {
                 what += &format!(" and enforce = \"weir\" admits 199/200 of it, {admitted}");
             }
-            let help = format!("take {} off their rates, or raise its own", say(over));
+            let help = format!("reduce their rates by {}, or raise its own rate", say(over));
             self.problems.error(*place, what, help);
             return;
         }
@@ -184,16 +184,16 @@ impl Build<'_> {
                 ));
             }
             if best < *whole {
-                why.push(format!("margin = \"auto\" uses {best} of {whole} at most"));
+                why.push(format!("margin = \"auto\" uses at most {best} of {whole}"));
             }
             if let Some(bare) = bare {
                 let bare = &self.plan.nodes[*bare as usize].path;
                 why.push(format!(
-                    "they have {kept} while \"{bare}\", which is guaranteed nothing, has traffic"
+                    "they get {kept} while \"{bare}\", which has no guarantee, has traffic"
                 ));
             }
             let what = format!(
-                "the classes below {} are promised {} {direction} and do not always have all of \
+                "the classes below {} are guaranteed {} {direction} and do not always get all of \
                  it: {}",
                 owner.name,
                 say(*promised),
@@ -203,7 +203,7 @@ impl Build<'_> {
                 let whole = rate(promised.saturating_mul(1_000_000).div_ceil(BESIDE_OTHERS.into()));
                 format!("give {} a rate of {whole} or more", owner.name)
             } else {
-                format!("take {} off their rates", say(over))
+                format!("reduce their rates by {}", say(over))
             };
             self.problems.warning(*place, what, help);
             return;

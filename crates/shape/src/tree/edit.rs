@@ -20,7 +20,7 @@ use super::node::{NONE, Node, Share};
 use super::owed::{Due, Owed};
 use super::queues::{self, Kept};
 use super::spec::{NodeSpec, Spec};
-use crate::Link;
+use crate::FrameCost;
 pub(crate) use limit::Limit;
 
 /// Children of one node that are sorted at once; of more, each call sorts half as many. Nodes that
@@ -31,7 +31,7 @@ const AT_ONCE: usize = 64;
 #[derive(Debug, Default)]
 pub struct Edit {
     rate: Rate,
-    link: Link,
+    link: FrameCost,
     /// Children that one call gives new places at most, and queues that it empties.
     at_most: usize,
     /// Tables that are large enough, where the old ones are not.
@@ -352,7 +352,7 @@ mod tests {
         ];
         Spec {
             rate: mbit(100),
-            link: Link::default(),
+            link: FrameCost::default(),
             nodes,
             cares: vec![Care::default()],
             ..Spec::default()

@@ -25,8 +25,8 @@ use super::node::{NONE, Node};
 use super::ring::{List, Member, Ring, Turn};
 use super::split::Split;
 use super::store::{Chain, Store};
-use crate::Link;
-use crate::aqm::{Depth, Random, State};
+use crate::FrameCost;
+use crate::aqm::{AqmState, Depth, Random};
 pub(crate) use paying::Fattest;
 
 /// Hosts that may wait at a time; hosts whose last frame has gone stay for a round.
@@ -43,7 +43,7 @@ const STRAYS: u32 = 1_024;
 pub(crate) struct Queue {
     pub(super) chain: Chain,
     pub(super) turn: Turn,
-    aqm: State,
+    aqm: AqmState,
     /// The leaf that it is in, if it is anywhere.
     pub(super) leaf: u32,
     /// It has an entry in the timer.
@@ -139,7 +139,7 @@ pub(crate) struct Kept {
     /// What one connection may have.
     pub(crate) max: Option<Ceiling>,
     /// What its frames cost.
-    link: Link,
+    link: FrameCost,
     /// Connections have queues of their own.
     by_flow: bool,
     /// Hosts take turns.
@@ -149,7 +149,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    pub(crate) fn new(care: Care, link: Link) -> Kept {
+    pub(crate) fn new(care: Care, link: FrameCost) -> Kept {
         let max = care.sessions.filter(|s| s.max < Rate::MAX);
         Kept {
             care,

@@ -3,7 +3,7 @@
 use weir_units::{Bytes, Priority, Rate};
 
 use super::care::Care;
-use crate::Link;
+use crate::FrameCost;
 
 /// A whole tree for one leaving port.
 #[derive(Clone, Debug, Default)]
@@ -11,7 +11,7 @@ pub struct Spec {
     /// What the line carries, and what a frame costs on it.
     pub rate: Rate,
     /// What a frame costs.
-    pub link: Link,
+    pub link: FrameCost,
     /// The nodes below the link; a parent comes before its children.
     pub nodes: Vec<NodeSpec>,
     /// How the frames of leaves wait, by the numbers that nodes name. A number that is not here

@@ -60,7 +60,7 @@ const SIGN: u8 = 4;
 impl Link {
     /// What the frame costs.
     #[inline]
-    pub(crate) fn cost(&self, link: crate::Link) -> Bytes {
+    pub(crate) fn cost(&self, link: crate::FrameCost) -> Bytes {
         link.cost(usize::from(self.len), u16::from(self.net_at))
     }
 

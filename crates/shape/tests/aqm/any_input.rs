@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use weir_shape::aqm::{
-    Aqm, Arriving, Cobalt, Codel, Curve, Decision, Depth, Leaving, Pie, Random, Red, State, Wred,
+    Aqm, AqmState, Arriving, Cobalt, Codel, Curve, Decision, Depth, Leaving, Pie, Random, Red, Wred,
 };
 use weir_units::{Bytes, Instant, Rate, Span};
 
@@ -63,7 +63,7 @@ proptest! {
         calls in prop::collection::vec(call(), 1..200),
         seed in any::<u64>(),
     ) {
-        let (mut state, mut random) = (State::default(), Random::new(seed));
+        let (mut state, mut random) = (AqmState::default(), Random::new(seed));
         let (mut now, mut at) = (Instant::ZERO, 0);
         for (which, way, by, since, frames, bytes, colour, can_mark) in calls {
             now = match way {

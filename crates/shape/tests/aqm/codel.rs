@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
-use weir_shape::aqm::{Aqm, Codel, Decision, Depth, Leaving, Random, State};
+use weir_shape::aqm::{Aqm, AqmState, Codel, Decision, Depth, Leaving, Random};
 use weir_units::{Instant, Span};
 
 use crate::line::{Discipline, Frame, Log, Queue, drive, traffic};
@@ -103,7 +103,7 @@ impl Discipline for Rfc {
 fn with_a_full_frame_behind_and_no_more_nobody_is_late() {
     let aqm = Aqm::Codel(Codel::new(Span::from_ms(5), Span::from_ms(100), 1_500));
     let signals = |bytes| {
-        let (mut state, mut random) = (State::default(), Random::new(1));
+        let (mut state, mut random) = (AqmState::default(), Random::new(1));
         let ask = |ms| {
             let since = Instant::ZERO + Span::from_ms(ms);
             let (now, depth) = (since + Span::from_ms(50), Depth { frames: 1, bytes });

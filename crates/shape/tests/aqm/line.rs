@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
-use weir_shape::aqm::{Aqm, Arriving, Decision, Depth, Leaving, Random, State};
+use weir_shape::aqm::{Aqm, AqmState, Arriving, Decision, Depth, Leaving, Random};
 use weir_units::{Bytes, Instant, Rate};
 
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ pub(crate) trait Discipline {
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     pub(crate) aqm: Aqm,
-    pub(crate) state: State,
+    pub(crate) state: AqmState,
     pub(crate) random: Random,
     pub(crate) frames: VecDeque<Frame>,
     pub(crate) bytes: u64,
@@ -41,7 +41,7 @@ impl Queue {
     pub(crate) fn new(aqm: Aqm, limit: usize) -> Queue {
         Queue {
             aqm,
-            state: State::default(),
+            state: AqmState::default(),
             random: Random::new(1),
             frames: VecDeque::new(),
             bytes: 0,

@@ -5,7 +5,7 @@ mod asleep;
 mod turns;
 
 use weir_packet::{Headers, Label, Pool, Side};
-use weir_shape::Link;
+use weir_shape::FrameCost;
 use weir_shape::tree::{Edit, NodeSpec, Spec, Tree};
 use weir_units::{Bytes, Instant, Priority, Rate, Span};
 
@@ -35,7 +35,7 @@ fn leaf(number: u32, parent: u32, weight: u64) -> NodeSpec {
 }
 
 fn spec(rate: Rate, nodes: Vec<NodeSpec>) -> Spec {
-    Spec { rate, link: Link::default(), nodes, cares: vec![], ..Spec::default() }
+    Spec { rate, link: FrameCost::default(), nodes, cares: vec![], ..Spec::default() }
 }
 
 impl World {

@@ -17,7 +17,6 @@ use gps::{Fluid, Node};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use weir_packet::{Headers, Label, Pool, Side};
-use weir_shape::Link;
 use weir_shape::tree::{Edit, NodeSpec, Spec, Tree};
 use weir_units::{Instant, Rate, Span};
 
@@ -122,13 +121,7 @@ fn spec(case: &Case) -> Spec {
             inner.push(number);
         }
     }
-    Spec {
-        rate: Rate::from_bps(case.line),
-        link: Link::default(),
-        nodes,
-        cares: vec![],
-        ..Spec::default()
-    }
+    Spec { rate: Rate::from_bps(case.line), nodes, ..Spec::default() }
 }
 
 struct World {
@@ -402,13 +395,7 @@ fn on_a_lower_line(told: &[(u64, u64)], line: u64, low: u64) -> Vec<(f64, f64)> 
         NodeSpec { weight, rate, ..NodeSpec::new(number, 0, true) }
     });
     let rate = Rate::from_bps(line);
-    let mut world = World::of(Spec {
-        rate,
-        link: Link::default(),
-        nodes: nodes.collect(),
-        cares: vec![],
-        ..Spec::default()
-    });
+    let mut world = World::of(Spec { rate, nodes: nodes.collect(), ..Spec::default() });
     let (mut last, mut longest) = (vec![START; told.len() + 1], vec![Span::ZERO; told.len() + 1]);
     let mut sent = world.sent.clone();
     for phase in 0..3 {
@@ -492,8 +479,7 @@ fn one_of_great_weight_does_not_wait_for_all_who_have_a_frame() {
     let mut nodes = vec![leaf(1, u64::from(MANY))];
     nodes.extend((2..2 + MANY).map(|number| leaf(number, 1)));
     let rate = Rate::from_bps(10_000_000);
-    let mut world =
-        World::of(Spec { rate, link: Link::default(), nodes, cares: vec![], ..Spec::default() });
+    let mut world = World::of(Spec { rate, nodes, ..Spec::default() });
     (0..600).for_each(|_| world.comes(1, 1_000));
     for _ in 0..10 {
         world.leaves(Instant::MAX).expect("a frame");
@@ -512,10 +498,7 @@ fn two(weights: [u64; 2], at_once: usize) -> World {
     let leaf = |number, weight| NodeSpec { weight, ..NodeSpec::new(number, 0, true) };
     let nodes = vec![leaf(1, weights[0]), leaf(2, weights[1])];
     let rate = Rate::from_bps(100_000);
-    World::with(
-        Spec { rate, link: Link::default(), nodes, cares: vec![], ..Spec::default() },
-        at_once,
-    )
+    World::with(Spec { rate, nodes, ..Spec::default() }, at_once)
 }
 
 /// How many of the next 20 frames are the second leaf's.
@@ -579,10 +562,7 @@ fn a_guarantee_that_its_weight_keeps_no_more_stops_no_other() {
         };
         let nodes = vec![leaf(1, 1, 29_000), leaf(2, 1, 503_000), leaf(3, 1, 0)];
         let rate = Rate::from_bps(1_000_000);
-        let mut world = World::with(
-            Spec { rate, link: Link::default(), nodes, cares: vec![], ..Spec::default() },
-            at_once,
-        );
+        let mut world = World::with(Spec { rate, nodes, ..Spec::default() }, at_once);
         world.comes(1, 60);
         world.now += Span::from_ms(1_300);
         (0..40).for_each(|_| world.comes(2, 860));

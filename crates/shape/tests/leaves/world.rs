@@ -1,7 +1,7 @@
 //! One leaf in front of a line, senders, and virtual time.
 
 use weir_packet::{Flow, Headers, Label, Pool, Reason, Side};
-use weir_shape::Link;
+use weir_shape::FrameCost;
 use weir_shape::tree::{Care, Edit, NodeSpec, Spec, Tree, Waiting};
 use weir_units::{Instant, Rate, Span, Way};
 
@@ -61,7 +61,7 @@ impl World {
         let mut leaf = NodeSpec { frames: 10_000, ..NodeSpec::new(LEAF, 0, true) };
         change(&mut leaf);
         let rate = Rate::from_bps(rate);
-        let (link, nodes, cares) = (Link::default(), vec![leaf], vec![care]);
+        let (link, nodes, cares) = (FrameCost::default(), vec![leaf], vec![care]);
         let spec = Spec { rate, link, nodes, cares, ..Spec::default() };
         let mut tree = Tree::new(20_010, 20_000, 1_000, Instant::ZERO);
         let mut edit = Edit::between(&Spec::default(), &spec);

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use proptest::prelude::*;
-use weir_shape::Link;
+use weir_shape::FrameCost;
 use weir_shape::tree::{NodeSpec, Spec};
 use weir_units::limits::TREE_DEPTH;
 use weir_units::{Bytes, Priority, Rate};
@@ -116,7 +116,7 @@ impl Case {
         }
         Spec {
             rate: Rate::from_bps(self.rate),
-            link: Link::default(),
+            link: FrameCost::default(),
             nodes,
             cares: vec![],
             ..Spec::default()

@@ -2,7 +2,7 @@
 //! before it have taken their time, to the nanosecond, and no remainder is lost in a long run.
 
 use proptest::prelude::*;
-use weir_shape::{Layer, Link};
+use weir_shape::{FrameCost, Layer};
 use weir_units::Span;
 
 use crate::case::{Case, Told, rate};
@@ -26,7 +26,7 @@ proptest! {
         let nodes = vec![told, Told { weight: 3, ..told }];
         let case = Case { rate: rate + odd, nodes, seed };
         let mut spec = case.spec();
-        spec.link = Link { layer, overhead };
+        spec.link = FrameCost { layer, overhead };
         let mut world = World::of(&case, spec);
         let (start, mut bits, mut wrong) = (world.now, 0u128, None);
         world.run(start + Span::from_secs(1 << 30), 20_000, |world, sent| {

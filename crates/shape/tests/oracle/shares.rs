@@ -117,6 +117,15 @@ fn large_trees() {
 }
 
 #[test]
+#[ignore = "not held: a leaf has 1.8 % too much, 1.03 of what the order may cost"]
+fn a_large_tree_with_a_leaf_that_has_too_much() {
+    let parts = Parts { guarantees: true, ceilings: true, priorities: true };
+    let seed = 12_412_708_998_532_162_771;
+    let plan = Plan { seed, rate: 1_000_000_000, leaves: 2_127, depth: 6, parts };
+    large(plan).expect("nobody has too much");
+}
+
+#[test]
 fn ten_thousand_leaves() {
     let place = place!(ten_thousand_leaves);
     let plans = plan(10_000..10_001);

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use weir_shape::Link;
+use weir_shape::FrameCost;
 use weir_units::{Bytes, Instant, Pace, Rate, Span};
 
 /// How fast packets pass.
@@ -19,7 +19,7 @@ pub enum Service {
         /// How fast.
         rate: Rate,
         /// What a frame costs: which layer the rate counts (in cells, with overhead).
-        link: Link,
+        link: FrameCost,
         /// How much may wait, with what is on its way out.
         limit: Limit,
     },
@@ -116,7 +116,7 @@ pub(crate) struct Server {
 #[derive(Clone, Debug)]
 enum Line {
     Free,
-    Paced(Pace, Link),
+    Paced(Pace, FrameCost),
     Traced { trace: Trace, next: u64, left: usize },
 }
 
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_rate_counts_cells_and_has_a_bound() {
-        let link = Link { layer: Layer::Atm, overhead: 0 };
+        let link = FrameCost { layer: Layer::Atm, overhead: 0 };
         let rate = Rate::from_bps(8 * 53 * 1_000);
         let service = Service::Rate { rate, link, limit: Limit::Frames(2) };
         let mut server = Server::new(&service);
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn bytes_and_time_are_bounds_too() {
         let rate = Rate::from_bps(8_000);
-        let link = Link { layer: Layer::Ip, overhead: 14 };
+        let link = FrameCost { layer: Layer::Ip, overhead: 14 };
         let mut server = Server::new(&Service::Rate { rate, link, limit: Limit::Bytes(150) });
         assert_eq!(ms(server.leaves(at(0), 100)), Some(100));
         assert_eq!(server.leaves(at(0), 100), None);

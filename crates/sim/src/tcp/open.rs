@@ -17,7 +17,7 @@ impl Tcp {
     pub(super) fn syn(&mut self, now: Instant) -> Segment {
         self.syn_due = false;
         let answers = self.state == State::SynReceived;
-        // what the peer did not offer is not taken up
+        // use only the options that the peer offered
         let shift = self.own_shift_offered();
         let mut flags = tcp::SYN | if answers { tcp::ACK } else { 0 };
         let (sack, stamps, scales) = if answers {

@@ -91,7 +91,7 @@ mod tests {
     use weir_units::{Instant, Rate};
 
     use super::*;
-    use crate::Link;
+    use crate::FrameCost;
     use crate::tree::owed::Owed;
     use crate::tree::{Edit, LINK, NodeSpec, Spec, Tree};
 
@@ -100,7 +100,7 @@ mod tests {
         let node = |number| NodeSpec::new(number, LINK, number < 4);
         let mut nodes: Vec<NodeSpec> = (1..=4).map(node).collect();
         nodes[..2].iter_mut().for_each(|node| node.rate = Rate::from_bps(3_000_000));
-        let (rate, link) = (Rate::from_bps(10_000_000), Link::default());
+        let (rate, link) = (Rate::from_bps(10_000_000), FrameCost::default());
         let spec = Spec { rate, link, nodes, cares: vec![], ..Spec::default() };
         let mut tree = Tree::new(10, 10, 0, Instant::ZERO);
         let mut edit = Edit::between(&Spec::default(), &spec);

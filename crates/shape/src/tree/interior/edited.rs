@@ -4,7 +4,7 @@ use weir_packet::{Headers, Label, Pool, Side};
 use weir_units::{Rate, Span};
 
 use super::*;
-use crate::Link;
+use crate::FrameCost;
 use crate::tree::{Edit, LINK, NodeSpec, Spec, Tree};
 
 /// Bytes of a frame without its check sequence, so that it costs a thousand.
@@ -31,8 +31,13 @@ fn mbit(mbit: u64) -> Rate {
 impl World {
     /// A line of 10 Mbit/s.
     fn new(nodes: Vec<NodeSpec>, at_once: usize) -> World {
-        let spec =
-            Spec { rate: mbit(10), link: Link::default(), nodes, cares: vec![], ..Spec::default() };
+        let spec = Spec {
+            rate: mbit(10),
+            link: FrameCost::default(),
+            nodes,
+            cares: vec![],
+            ..Spec::default()
+        };
         let mut tree = Tree::new(100, 100, 0, START);
         let mut edit = Edit::in_steps(&Spec::default(), &spec, at_once);
         tree.apply(START, &mut edit, |leaf| leaf, |_, _, _| {});
