@@ -161,12 +161,14 @@ impl Connection {
 
     /// Whether a SYN-ACK that travels this way answers such a SYN: then another connection begins
     /// with it.
-    pub(crate) fn is_another(&mut self, way: Way, segment: &Segment) -> bool {
+    pub(crate) const fn is_another(&self, way: Way, segment: &Segment) -> bool {
+        let behind = segment.ack.wrapping_sub(self.claim.number).wrapping_sub(1);
+        self.claim.kind == Claim::syn(way.other()) && behind <= UNSCALED
+    }
+
+    /// It is that other connection from now on. What was held of this one has been let go.
+    pub(crate) fn becomes_another(&mut self, way: Way, segment: &Segment) {
         let (theirs, claim) = (way.other(), self.claim);
-        let behind = segment.ack.wrapping_sub(claim.number).wrapping_sub(1);
-        if claim.kind != Claim::syn(theirs) || behind > UNSCALED {
-            return false;
-        }
         let leaves = ByWay::WAYS.map(|way| self.halves[way].leaf);
         self.begins_anew(State::Opening);
         for way in Way::ALL {
@@ -174,7 +176,6 @@ impl Connection {
         }
         self.halves[theirs].begins(claim.number, segment.ack);
         (self.halves[way].mss, self.halves[way].scale) = (claim.mss, claim.scale);
-        true
     }
 
     /// Whether a SYN-ACK that travels this way answers the SYN that was seen.

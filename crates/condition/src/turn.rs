@@ -127,6 +127,9 @@ impl Turn<'_> {
         for half in connection.halves.values_mut() {
             self.holds.flush(half);
         }
+        if connection.state == State::Open {
+            connection.becomes_another(self.way, &self.segment);
+        }
         let Some(opening) = opening else {
             connection.begins_anew(State::LeftAlone);
             self.counters.left_alone += 1;

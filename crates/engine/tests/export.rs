@@ -529,3 +529,44 @@ fn a_rate_that_was_found_is_begun_with_if_the_line_is_configured_the_same() {
     second.engine.begin_with_rates(BEGIN, &found);
     assert_eq!(second.engine.found_rates(), before, "another line");
 }
+
+/// Another connection begins at the same addresses and ports while acknowledgements of the first
+/// wait: they leave first, and none stays behind.
+#[test]
+fn acknowledgements_that_wait_leave_before_those_of_another_connection_in_their_place() {
+    const PACED: &str = "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"9gbit\"\nup = \"9gbit\"\n\
+        [class.\"/n\"]\nmatch = \"tcp\"\n\
+        tcp = { window = true, pace-acks = true, rate = \"100kbit\" }\n";
+    let mut world = World::new(CONFIG, PACED, BEGIN);
+    let (syn, ack) = (tcp::SYN, tcp::ACK);
+    let come = |world: &mut World, side, flags, seq, ack, bytes| {
+        world.come(side, &segment(side, flags, seq, ack, bytes));
+    };
+    come(&mut world, Side::Lan, syn, 0, 0, 0);
+    world.pass(Span::from_ms(300));
+    come(&mut world, Side::Wan, syn | ack, 0, 1, 0);
+    world.pass(Span::from_ms(1_200));
+    for at in 0..6 {
+        come(&mut world, Side::Lan, ack, 1 + at * 1_000, 1, 1_000);
+    }
+    world.pass(Span::from_ms(500));
+    for at in 1..=6 {
+        come(&mut world, Side::Wan, ack, 1, 1 + at * 1_000, 0);
+    }
+    assert!(world.engine.conditioner().held() > 2);
+    come(&mut world, Side::Lan, syn, 1_000_000, 0, 0);
+    come(&mut world, Side::Wan, syn | ack, 5_000_000, 1_000_001, 0);
+    for at in 0..2 {
+        come(&mut world, Side::Lan, ack, 1_000_001 + at * 1_000, 5_000_001, 1_000);
+        world.pass(Span::from_ms(100));
+        come(&mut world, Side::Wan, ack, 5_000_001, 1_001_001 + at * 1_000, 0);
+    }
+    world.pass(Span::from_secs(13));
+    world.drain();
+    assert_eq!(world.engine.conditioner().held(), 0);
+    assert_eq!(world.engine.pool().free(), world.engine.pool().capacity());
+    let number = |bytes: &[u8]| u32::from_be_bytes([bytes[42], bytes[43], bytes[44], bytes[45]]);
+    let to_lan = world.left.values().flatten().filter(|(_, bytes)| bytes[34..36] == [0, 80]);
+    let numbers: Vec<u32> = to_lan.map(|(_, bytes)| number(bytes)).collect();
+    assert!(numbers.len() > 8 && numbers.is_sorted(), "{numbers:?}");
+}
