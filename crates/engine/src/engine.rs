@@ -206,7 +206,8 @@ impl Engine {
             self.ledger.grow(&mut change.chunks);
             // what waits for its moment goes to its leaf while that still is there
             self.let_go(Instant::MAX, now);
-            if change.has_new_rules {
+            // what waits of a connection is elsewhere, or waits for others of its class no longer
+            if change.has_new_rules || change.enforced.iter().any(|(_, edit)| edit.is_another()) {
                 self.trees.values_mut().for_each(Tree::has_new_rules);
             }
             self.conditioner.apply(&mut change.condition);

@@ -338,3 +338,18 @@ fn numbers_that_nobody_has_do_not_obey() {
         }
     }
 }
+
+#[test]
+fn connections_with_a_backlog_follow_another_law_at_once() {
+    let offered = [(1, 6_000), (2, 6_000), (9, 20_000)];
+    for from in ["hsdba", "weir"] {
+        let mut world = World::new(&enforced(from));
+        world.run(2_000, &offered);
+        world.edit(&enforced("queue"));
+        world.run(1_000, &offered);
+        assert_near(&world.run(2_000, &offered), &[2_500, 2_500, 5_000], 2);
+        assert_eq!(world.limit("/a", 1_000), 1);
+        world.run(200, &offered);
+        assert_near(&world.run(2_000, &offered), &[500, 500, 9_000], 2);
+    }
+}
