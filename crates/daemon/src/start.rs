@@ -89,10 +89,10 @@ fn up(args: &Args) -> Result<ExitCode, ExitCode> {
         ExitCode::from(2)
     })?;
     pulse.has_bypass = kept.bridge.is_some();
-    let will = Will::at(history.folder());
+    let (will, fresh_seed) = (Will::at(history.folder()), seed().map_err(|why| problem(&why))?);
     let notes = give_up(user, args, &name).map_err(|why| problem(&why))?;
     kept.notes.iter().chain(&notes).for_each(|note| say(&format!("weir: {note}")));
-    let (handed, seed) = handed(&will).map_err(|why| problem(&why))?;
+    let (handed, seed) = handed(&will, fresh_seed);
     let (cpu, first, queue_frames) = (args.cpu, !args.polite, args.queue as usize);
     let (settled, has_settled) = mpsc::sync_channel(1);
     let link = Link::start(Start {
@@ -123,13 +123,13 @@ fn up(args: &Args) -> Result<ExitCode, ExitCode> {
 
 /// What the weir before has left, and the secret by which hosts are told apart: its own where there
 /// is one, because connections of hosts that spoof others are known by it.
-fn handed(will: &Will) -> Result<(Option<Handed>, u128), String> {
+fn handed(will: &Will, fresh_seed: u128) -> (Option<Handed>, u128) {
     let handed = will.take().unwrap_or_else(|why| {
         say(&format!("weir: {why}"));
         None
     });
-    let seed = handed.as_ref().map_or_else(seed, |handed| Ok(handed.estate.seed))?;
-    Ok((handed, seed))
+    let seed = handed.as_ref().map_or(fresh_seed, |handed| handed.estate.seed);
+    (handed, seed)
 }
 
 /// Looks after the link; what is new is logged, what is wrong is told to systemd as well.

@@ -52,7 +52,7 @@ pub(crate) fn run(run: &mut Run<'_>, middle: Middle) -> Result<bool, String> {
     run.out.line(&format!(
         "handover through {}: {RATE} of numbered packets up, {TRANSFERS} of TCP down, and {}\n\
          silent connections. Bound of a restart (SIGTERM, then `weir run`): all connections are\n\
-         known after it. What the bridge carries meanwhile may be lost or overtaken; it is counted.",
+         known after it. What the bridge carries meanwhile may be lost or overtaken: counted.",
         middle.name(),
         HOSTS * EACH
     ));
