@@ -46,13 +46,8 @@ pub fn core_of(host: u32, cores: NonZeroU32) -> u32 {
     // tables take their place from the low bits of a host's number: stirred once more, hosts of one
     // core still use all places of its tables (the factor is 2^32 over the golden ratio)
     let stirred = host.wrapping_mul(0x9e37_79b9);
-    let [high, _] = halves(u64::from(stirred) * u64::from(cores.get()));
-    high
-}
-
-const fn halves(bits: u64) -> [u32; 2] {
-    let [a, b, c, d, e, f, g, h] = bits.to_be_bytes();
-    [u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])]
+    let place = u64::from(stirred) * u64::from(cores.get());
+    u32::try_from(place >> 32).unwrap_or(0)
 }
 
 #[cfg(test)]

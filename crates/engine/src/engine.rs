@@ -66,7 +66,6 @@ pub struct Engine {
     pub(crate) policies: u32,
     /// Every frame leaves as it came: no rate is followed.
     pub(crate) observes: bool,
-    watches: bool,
     /// Frames that came before do not leave any more.
     pub(crate) stale_before: Instant,
 }
@@ -162,7 +161,6 @@ impl Engine {
             limits: Limits::new(if config.limits { CHUNKS } else { 0 }),
             policies: 0,
             observes: first.observes,
-            watches: config.watch,
             stale_before: Instant::ZERO,
         };
         engine.ledger.grow(&mut first.chunks);
@@ -264,7 +262,7 @@ impl Engine {
             return;
         }
         for way in Way::ALL {
-            let fresh = change.margins[way].take().filter(|_| self.watches);
+            let fresh = change.margins[way].take().filter(|_| !self.watch.is_idle());
             let Some(mut margin) = Margin::after(self.margins[way].take(), fresh) else { continue };
             if has_observed {
                 margin.looks_anew();

@@ -110,6 +110,12 @@ struct Tables {
 }
 
 impl Edit {
+    /// Whether it writes a node of this number. One that it removes as well is of another kind
+    /// afterwards.
+    fn tells(&self, number: u32) -> bool {
+        self.changed.binary_search_by_key(&number, |(told, _)| told.number).is_ok()
+    }
+
     /// What makes the tree of `new` from that of `old`; an empty spec is a tree of nothing.
     #[must_use]
     pub fn between(old: &Spec, new: &Spec) -> Edit {

@@ -50,8 +50,7 @@ impl Tree {
             let due = &mut self.clocks.dues[number as usize];
             self.interiors[node.parent as usize].gives_up(now, node, due);
             self.clocks.releases(number, node);
-            let stays = edit.changed.binary_search_by_key(&number, |(told, _)| told.number);
-            if stays.is_err()
+            if !edit.tells(number)
                 && let Some(limit) = self.limits.get_mut(number as usize)
             {
                 *limit = Limit::default();
@@ -153,8 +152,7 @@ impl Tree {
                 continue;
             }
             let left = room.checked_sub(node.chain.frames());
-            let stays = || edit.changed.binary_search_by_key(&number, |(told, _)| told.number);
-            if left.is_none() && !node.is_plain() && stays().is_err() {
+            if left.is_none() && !node.is_plain() && !edit.tells(number) {
                 self.queues.longest.forget(number, node);
                 self.order.has_new_rules();
                 edit.dying.push(number);
