@@ -5,6 +5,7 @@
 //! depend on it: without the file connections are classified anew.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use weir_engine::{Cursor, Driver, Engine, Exchange, Exported, FoundRate, Imported};
@@ -17,6 +18,7 @@ use weir_units::{ByWay, Bytes, Instant, Rate, Span};
 use crate::files;
 use crate::log::say;
 use crate::revision::check;
+use crate::wheel::Stopped;
 
 const NAME: &str = "connections";
 
@@ -314,14 +316,23 @@ impl Exchange for Leaving<'_> {
     }
 }
 
-/// Sends what an engine still has that receives no more, at its rates, until then at most.
-pub(crate) fn send_the_rest(engine: Engine, ports: &mut BySide<Option<Port>>, until: Instant) {
+/// Sends what an engine still has that receives no more, as fast as the ports take it, for so long
+/// at most. It has exported, so its time may run ahead as far as it likes.
+pub(crate) fn send_the_rest(stopped: Stopped, patience: Span) {
+    let Stopped { engine, mut ports, ahead } = stopped;
     let mut driver = Driver::new(engine, &Member::ONE_EACH);
-    loop {
-        let at = now();
-        driver.poll(at, &mut Leaving(ports));
-        let next = driver.next_at(at).filter(|next| *next <= until);
-        let Some(next) = next.filter(|_| at < until) else { return };
-        std::thread::park_timeout(std::time::Duration::from_nanos(next.since(at).ns()));
+    let until = now() + patience;
+    let mut at = now() + ahead;
+    while now() < until {
+        driver.poll(at, &mut Leaving(&mut ports));
+        if driver.unsent() > 0 {
+            std::thread::park_timeout(A_PORT_IS_FULL);
+            continue;
+        }
+        let Some(next) = driver.next_at(at) else { return };
+        at = next.max(at);
     }
 }
+
+/// How soon a port that takes no more is asked again.
+const A_PORT_IS_FULL: Duration = Duration::from_micros(50);

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
 
 use weir_engine::{Change, Config, Engine, Imported, Layout, Planner, RoundTrips, Snapshot};
 use weir_io::Port;
@@ -17,7 +18,7 @@ use crate::handover::Handed;
 use crate::mail::{Answer, Ask, Mail, post};
 use crate::pulse::Pulse;
 use crate::reader::{Reader, Terms};
-use crate::wheel::Wheel;
+use crate::wheel::{Stopped, Wheel};
 
 /// A running link.
 pub(crate) struct Link {
@@ -40,7 +41,7 @@ pub(crate) struct Link {
     passed: BySide<Option<Counts>>,
     /// What became of the connections of the weir before.
     taken_over: Option<Imported>,
-    thread: Option<std::thread::JoinHandle<(Engine, BySide<Option<Port>>)>>,
+    thread: Option<std::thread::JoinHandle<Stopped>>,
 }
 
 /// What a link is started with.
@@ -228,8 +229,17 @@ impl Link {
         self.mail.answer(|answer| matches!(answer, Answer::Away).then_some(()))
     }
 
+    /// Lets all frames that wait leave now, and those that come leave at once, whatever the rates
+    /// say; only [`Link::stop`] may follow. Returns when nothing waits, or after `patience`.
+    pub(crate) fn empty(&mut self, patience: Duration) {
+        let emptied = |answer| matches!(answer, Answer::Emptied).then_some(());
+        // what still waits then is overtaken by what the bridge carries, as before
+        let _ =
+            self.mail.send(Ask::Empty).and_then(|()| self.mail.answer_within(patience, emptied));
+    }
+
     /// Stops the packet thread and hands back what it had.
-    pub(crate) fn stop(mut self) -> Option<(Engine, BySide<Option<Port>>)> {
+    pub(crate) fn stop(mut self) -> Option<Stopped> {
         let _ = self.mail.send(Ask::Stop);
         self.thread.take()?.join().ok()
     }

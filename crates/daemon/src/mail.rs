@@ -29,6 +29,9 @@ pub(crate) enum Ask {
     Put { member: Member, port: Box<Port>, heart: Option<Heart> },
     /// Let go of a port.
     Take { member: Member },
+    /// The end is near: send what waits as fast as the ports take it, whatever the rates say, and
+    /// let frames go past weir when none is on its way.
+    Empty,
     /// Stop turning.
     Stop,
 }
@@ -42,6 +45,8 @@ pub(crate) enum Answer {
     Ports { state: BySide<PortState>, counters: BySide<Option<PortCounters>>, flows: usize },
     /// The port that was there is not used any more.
     Away,
+    /// Nothing waits any more, and frames go past weir where the packet thread can see to that.
+    Emptied,
 }
 
 /// Who asks.
@@ -97,15 +102,24 @@ impl Mail {
 
     /// The answer to what was asked last.
     pub(crate) fn answer<T>(&mut self, wanted: impl Fn(Answer) -> Option<T>) -> Result<T, String> {
+        self.answer_within(PATIENCE, wanted)
+    }
+
+    /// The same, if it comes so soon.
+    pub(crate) fn answer_within<T>(
+        &mut self,
+        patience: Duration,
+        wanted: impl Fn(Answer) -> Option<T>,
+    ) -> Result<T, String> {
         loop {
-            match self.answers.recv_timeout(PATIENCE) {
+            match self.answers.recv_timeout(patience) {
                 Ok(_) if self.owed > 0 => self.owed -= 1,
                 Ok(answer) => {
                     return wanted(answer).ok_or_else(|| "an answer to no question".to_owned());
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     self.owed += 1;
-                    return Err(format!("the packet thread has not responded for {PATIENCE:?}"));
+                    return Err(format!("the packet thread has not responded for {patience:?}"));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err("the packet thread has ended".to_owned());

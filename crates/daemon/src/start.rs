@@ -40,11 +40,14 @@ use crate::{Args, Policy};
 /// The name of a link that only the command line knows.
 const WIRE: &str = "wire";
 
-/// How long frames that wait have to leave when weir ends: the bridge carries those that come.
+/// How long frames that wait have to leave when weir ends, before the bridge carries.
 const LAST_FRAMES: Duration = Duration::from_millis(50);
 
-/// How long acknowledgements that were held have to leave, after all the others.
-const LAST_ACKS: Span = Span::from_ms(20);
+/// How long those have to be read that had come before the bridge began to carry.
+const LAST_ARRIVALS: Duration = Duration::from_millis(5);
+
+/// How long what still waits then has to leave.
+const VERY_LAST: Span = Span::from_ms(20);
 
 /// As of a panic: whoever watches over weir starts it again.
 const BROKEN: u8 = 101;
@@ -193,20 +196,20 @@ fn serve(
     systemd.ready();
     beat(control.facts());
     let mut watcher = Watching { lookout: Lookout::new(kept), systemd };
-    let link = serve::run((control, reader), doors, (sender, receiver), &mut watcher);
+    let mut link = serve::run((control, reader), doors, (sender, receiver), &mut watcher);
     let Watching { lookout, systemd } = watcher;
     systemd.stopping();
     let broken = !link.is_alive();
     let mut kept = lookout.kept;
+    // what waits leaves before anything newer can overtake it
+    link.empty(LAST_FRAMES);
     let cut = kept.let_go().err();
     cut.iter().for_each(|why| say(&format!("weir: {why}")));
-    // what is in the queues leaves meanwhile
-    std::thread::park_timeout(LAST_FRAMES);
-    let estate = link.stop().map(|(mut engine, mut ports)| {
-        let (left_at, since) = (since_boot(), now());
-        let estate = Estate::of(&mut engine, seed, since);
-        // acknowledgements that were held have joined their queues
-        send_the_rest(engine, &mut ports, since + LAST_ACKS);
+    std::thread::park_timeout(LAST_ARRIVALS);
+    let estate = link.stop().map(|mut stopped| {
+        let left_at = since_boot();
+        let estate = Estate::of(&mut stopped.engine, seed, now() + stopped.ahead);
+        send_the_rest(stopped, VERY_LAST);
         (estate, left_at)
     });
     if !broken {

@@ -29,6 +29,31 @@ const STALE: Span = Span::from_ms(limits::STALE_MS);
 /// Bursts that a port may have kept from before a standstill.
 const OLD_BURSTS: usize = 4 * limits::XSK_RING_FRAMES / limits::BURST_FRAMES;
 
+/// How far the driver's time may be moved on, so that no connection is forgotten for that: what
+/// would wait for longer stays where it is.
+const MOST_AHEAD: Span = Span::from_secs(2);
+
+/// What a packet thread had that has ended.
+pub(crate) struct Stopped {
+    pub(crate) engine: Engine,
+    pub(crate) ports: BySide<Option<Port>>,
+    /// How far the engine's time is ahead of ours.
+    pub(crate) ahead: Span,
+}
+
+/// How long nothing must have come before the bridge begins to carry: what comes a moment before
+/// would be overtaken.
+const QUIET: Span = Span::from_us(300);
+
+/// What is seen of the end that control has announced.
+#[derive(Debug, Default)]
+struct Ending {
+    /// Since when no frame has moved.
+    quiet_since: Instant,
+    /// Whether control knows that nothing waits any more.
+    is_told: bool,
+}
+
 /// One link at work.
 pub(crate) struct Wheel {
     driver: Driver,
@@ -38,6 +63,10 @@ pub(crate) struct Wheel {
     facts: Arc<Facts>,
     /// Answers that nobody has fetched yet, by [`Who`] asked.
     unsent: [VecDeque<Answer>; 2],
+    /// Control has announced the end.
+    ending: Option<Ending>,
+    /// How far the driver's time is ahead of ours.
+    ahead: Span,
     stop: bool,
 }
 
@@ -123,12 +152,14 @@ impl Wheel {
             post,
             facts,
             unsent: [(); 2].map(|()| VecDeque::with_capacity(LETTERS)),
+            ending: None,
+            ahead: Span::ZERO,
             stop: false,
         }
     }
 
-    /// Turns until control says stop, and gives the engine and the ports back.
-    pub(crate) fn run(mut self) -> (Engine, BySide<Option<Port>>) {
+    /// Turns until control says stop.
+    pub(crate) fn run(mut self) -> Stopped {
         let mut last = now();
         let mut before = last;
         loop {
@@ -141,10 +172,12 @@ impl Wheel {
             if !self.ports.are_starved() {
                 self.ports.pulse.beat(now);
             }
-            let has_moved = self.driver.poll(now, &mut self.ports);
+            let mut has_moved = self.driver.poll(now + self.ahead, &mut self.ports);
+            has_moved |= self.nears_the_end(now, has_moved);
             self.mail();
             if self.stop {
-                return (self.driver.into_engine(), self.ports.open);
+                let Wheel { driver, ports, ahead, .. } = self;
+                return Stopped { engine: driver.into_engine(), ports: ports.open, ahead };
             }
             last = now;
             if !has_moved {
@@ -158,16 +191,48 @@ impl Wheel {
     /// meanwhile, and would only arrive late and out of order.
     #[cold]
     fn let_old_frames_go(&mut self, now: Instant) {
-        self.facts.stood_aside(self.driver.forget(now));
+        self.facts.stood_aside(self.driver.forget(now + self.ahead));
         self.ports.let_old_frames_go(self.driver.engine_mut().pool_mut());
+    }
+
+    /// Before the end, moves the driver's time on to the moment at which the next frame may leave.
+    /// Its rates and its order hold by that time, so nothing of what it knows is another than it
+    /// would be a moment later. When nothing waits and nothing comes, frames go past weir from now
+    /// on. Returns whether another turn is to follow at once.
+    fn nears_the_end(&mut self, now: Instant, has_moved: bool) -> bool {
+        let Some(ending) = &mut self.ending else { return false };
+        if has_moved || ending.quiet_since == Instant::ZERO {
+            ending.quiet_since = now;
+        }
+        match self.driver.next_at(now + self.ahead) {
+            // a port that takes no more is asked again soon
+            Some(_) if self.driver.unsent() > 0 => false,
+            Some(next) if next.since(now) <= MOST_AHEAD => {
+                self.ahead = next.since(now).max(self.ahead);
+                true
+            }
+            Some(_) => false,
+            None => {
+                if !ending.is_told && now.since(ending.quiet_since) >= QUIET {
+                    ending.is_told = true;
+                    self.ports.pulse.hearts.values().flatten().for_each(|heart| heart.take(false));
+                    self.answer(Who::Link, Answer::Emptied);
+                }
+                false
+            }
+        }
     }
 
     /// Sleeps until a frame comes, one may leave, or control calls. Returns when it meant to wake.
     fn sleep(&mut self, now: Instant) -> Instant {
         let open = || self.ports.open.values().flatten();
-        let mut until = self.driver.next_at(now).map_or(now + SLEEP, |at| at.min(now + SLEEP));
+        let next = self.driver.next_at(now + self.ahead).map(|at| at - self.ahead);
+        let mut until = next.map_or(now + SLEEP, |at| at.min(now + SLEEP));
         if open().any(Port::is_sending) {
             until = until.min(now + AGAIN);
+        }
+        if self.ending.as_ref().is_some_and(|ending| !ending.is_told) {
+            until = until.min(now + QUIET);
         }
         if until > now {
             // a wait that fails is a poll that comes at once
@@ -235,6 +300,10 @@ impl Wheel {
             }
             Ask::Put { member, port, heart } => self.put(member, Some(*port), heart),
             Ask::Take { member } => self.put(member, None, None),
+            Ask::Empty => {
+                self.ending = Some(Ending::default());
+                return;
+            }
             Ask::Stop => {
                 self.stop = true;
                 return;

@@ -25,6 +25,9 @@ const SILENT_PORT: u16 = 9_000;
 /// What a daemon may take to end: as long as a restart by systemd takes in good order.
 const ENDS: Span = Span::from_secs(5);
 
+/// What a restart takes, about.
+const A_RESTART: Span = Span::from_ms(600);
+
 /// How long a closed connection is known, and a second more.
 const CLOSED: Span = Span::from_secs(FLOW_IDLE_CLOSED_SECS + 1);
 
@@ -42,17 +45,19 @@ struct Passage {
 }
 
 pub(crate) fn run(run: &mut Run<'_>, middle: Middle) -> Result<bool, String> {
-    if middle == Middle::Bridge {
-        run.out.line("handover: the bridge has no daemon that could end");
-        return Ok(true);
-    }
-    let times = if run.short { 1 } else { 5 };
+    let times = match (middle, run.short) {
+        // it has no daemon that could end
+        (Middle::Bridge, _) => 0,
+        (_, true) => 1,
+        (_, false) => 5,
+    };
     let world = World::make(Sketch { hosts: HOSTS, line: None }, run.shell.clone())?;
     let mut joined = Joined::start(&world, middle, &policy::edited(0))?;
     run.out.line(&format!(
         "handover through {}: {RATE} of numbered packets up, {TRANSFERS} of TCP down, and {}\n\
          silent connections. Bound of a restart (SIGTERM, then `weir run`): all connections are\n\
-         known after it. What the bridge carries meanwhile may be lost or overtaken: counted.",
+         known after it. What the bridge carries meanwhile may be lost or overtaken: counted, as\n\
+         without a restart (none).",
         middle.name(),
         HOSTS * EACH
     ));
@@ -74,17 +79,24 @@ pub(crate) fn run(run: &mut Run<'_>, middle: Middle) -> Result<bool, String> {
             "late ms p99/max",
         ],
     );
+    let passage = pass(&world, &mut joined, undisturbed)?;
+    table.row(passage.cells("none", 1), Verdict::Seen);
     for time in 1..=times {
-        if time > 1 {
-            // transfers of the last time are closed, and forgotten soon: they are not to count
-            clock::sleep(CLOSED);
-        }
+        // transfers of the last time are closed, and forgotten soon: they are not to count
+        clock::sleep(CLOSED);
         greet(&world)?;
         let passage = pass(&world, &mut joined, restart)?;
         table.row(passage.cells("restart", time), Verdict::of(passage.forgets_nothing()));
     }
     drop(joined);
     Ok(run.conclude(&table))
+}
+
+/// For comparison: nothing ends for about as long as a restart takes.
+fn undisturbed(_: &mut Joined<'_>) -> Result<Span, String> {
+    let from = clock::now();
+    clock::sleep(A_RESTART);
+    Ok(clock::now().since(from))
 }
 
 /// Tells how long the end took.
@@ -110,11 +122,14 @@ fn pass<'w>(
     let (lan, wan) = world.ends(3, BULK_PORT);
     let transfers = Bulk { connections: 2, rate: Some(TRANSFERS) }.start(&wan, &lan)?;
     clock::sleep(settle);
-    let known = |joined: &Joined<'_>| joined.status().map(|s| s.flows.unwrap_or(0));
-    let (before, placed_before) = (known(joined)?, misplaced(world)?);
+    let known = |joined: &Joined<'_>| match joined.middle {
+        Middle::Bridge => Ok((0, None)),
+        _ => joined.status().map(|status| (status.flows.unwrap_or(0), status.taken_over)),
+    };
+    let ((before, _), placed_before) = (known(joined)?, misplaced(world)?);
     let late = Lateness::watch();
     let took = hand_over(joined)?;
-    let (after, taken) = (known(joined)?, joined.status()?.taken_over);
+    let (after, taken) = known(joined)?;
     clock::sleep(settle);
     let misplaced = misplaced(world)? - placed_before;
     let numbered = flood.stop()?;

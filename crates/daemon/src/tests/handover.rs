@@ -1,6 +1,7 @@
 //! A weir that ends, and the one that begins after it.
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
 
 use weir_io::wait::since_boot;
 
@@ -9,8 +10,8 @@ use crate::handover::{Estate, Handed, Will};
 
 /// Ends the first one, and tells what it has left.
 fn ended(world: World) -> (Folder, Estate) {
-    let (mut engine, _) = world.asked.control.end().stop().unwrap();
-    let estate = Estate::of(&mut engine, 1, now());
+    let mut stopped = world.asked.control.end().stop().unwrap();
+    let estate = Estate::of(&mut stopped.engine, 1, now() + stopped.ahead);
     (world.folder, estate)
 }
 
@@ -53,6 +54,30 @@ fn the_next_weir_knows_the_connections_of_the_one_before() {
     assert_eq!(known(&mut world.asked), u64::from(FLOWS));
     let status = ask(&mut world.asked, Request::Status, now());
     assert_eq!(status["taken_over"], u64::from(FLOWS));
+}
+
+#[test]
+fn what_waits_leaves_in_order_before_the_end() {
+    let folder = Folder::new("handover-empties");
+    std::fs::write(folder.0.join("p.toml"), policy("60kbit")).unwrap();
+    let world = World::again(folder);
+    // 12 000 bytes at this rate: 1.6 s
+    for number in 0..120_u32 {
+        let ends = [([10, 0, 0, 1], 1_000).into(), ([192, 0, 2, 1], 53).into()];
+        let mut payload = [0; 58];
+        payload[..4].copy_from_slice(&number.to_be_bytes());
+        world.wires[0].put(Build::udp(ends[0], ends[1]).payload(&payload).to_vec());
+    }
+    let mut link = world.asked.control.end();
+    link.empty(Duration::from_secs(60));
+    let numbers: Vec<u32> = std::iter::from_fn(|| world.wires[1].take())
+        .map(|frame| u32::from_be_bytes(frame[42..46].try_into().unwrap()))
+        .collect();
+    assert_eq!(numbers, (0..120).collect::<Vec<_>>());
+    let mut stopped = link.stop().unwrap();
+    assert!(stopped.ahead > Span::ZERO, "it has waited for each frame");
+    let estate = Estate::of(&mut stopped.engine, 1, now() + stopped.ahead);
+    assert_eq!(estate.flows, 1);
 }
 
 #[test]
