@@ -150,6 +150,24 @@ impl Flows {
         Placed::Instead(self.begin(place, spot.tag, key, new, now))
     }
 
+    /// This place, if it is free and the connection can be found there.
+    pub(crate) fn place_at(
+        &mut self,
+        place: u32,
+        spot: Spot,
+        key: Key,
+        new: Newcomer,
+        now: Instant,
+    ) -> Option<Placed> {
+        let place = place as usize;
+        let is_one = spot.buckets.iter().any(|&bucket| bucket as usize == place / WAYS);
+        if !is_one || self.tags[place / WAYS].get(place % WAYS) != 0 {
+            return None;
+        }
+        self.len += 1;
+        Some(Placed::Free(self.begin(place, spot.tag, key, new, now)))
+    }
+
     fn begin(&mut self, place: usize, tag: u16, key: Key, new: Newcomer, now: Instant) -> u32 {
         self.tags[place / WAYS].set(place % WAYS, tag);
         self.entries[place].begin(key, new.cell, now);

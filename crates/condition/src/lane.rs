@@ -45,6 +45,8 @@ const FULL_FRAME: u64 = 1_514;
 /// Microseconds that a measurement takes at least, and a count of connections.
 const MEASURE: u64 = 100_000;
 const COUNT: u64 = 2_000_000;
+/// Microseconds that a count takes at most, however long a turn of all that were counted would.
+const LONGEST_COUNT: u64 = 60_000_000;
 
 impl Lane {
     pub(crate) fn tell(&mut self, leaf: &Leaf) {
@@ -77,7 +79,7 @@ impl Lane {
     #[inline]
     fn count(&mut self, at: u32, counted: &mut u8) {
         let since = u64::from(at.wrapping_sub(self.counted_at));
-        if since >= COUNT && since >= 4 * self.turn_time() {
+        if since >= COUNT && since >= (4 * self.turn_time()).min(LONGEST_COUNT) {
             self.sessions_before = self.sessions;
             (self.sessions, self.brought) = (0, 0);
             self.counted_at = at;
@@ -257,6 +259,21 @@ mod tests {
         lane.came(9_000_001, 1_000, 0, &mut counted[4]);
         lane.came(11_100_000, 1_000, 0, &mut counted[3]);
         lane.ended(&mut counted[3]);
+        assert_eq!(lane.sessions(), 1);
+    }
+
+    #[test]
+    fn a_crowd_that_has_gone_is_forgotten_within_two_minutes() {
+        let mut lane = lane(64_000, false);
+        // a full frame of each takes 25 minutes
+        for _ in 0..8_000 {
+            lane.came(10, 1_000, 0, &mut 0);
+        }
+        assert_eq!(lane.sessions(), 8_000);
+        let mut counted = 0;
+        for second in 1..=121 {
+            lane.came(second * 1_000_000, 1_000, 0, &mut counted);
+        }
         assert_eq!(lane.sessions(), 1);
     }
 

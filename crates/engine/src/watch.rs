@@ -419,7 +419,7 @@ impl Seen {
         if !arrived.has_left || ahead > 0 || bytes > 0 && ahead.unsigned_abs() > FAR {
             (arrived.has_left, arrived.left) = (true, end);
         }
-        arrived.under_way = arrived.under_way.saturating_add(bytes);
+        arrived.under_way = arrived.under_way.saturating_add(bytes).min(FAR);
         if arrived.is_answered && !arrived.lies { bytes } else { 0 }
     }
 

@@ -358,16 +358,16 @@ fn the_engine_that_saw_the_last_frame_is_right() {
     assert_eq!(next.engine.import(then, &batch), Imported { known: 1, ..one });
 }
 
+/// A datagram of one of many connections.
+fn udp(n: u16, side: Side) -> Vec<u8> {
+    let lan = format!("10.0.{}.{}:{}", n % 9, n / 9 % 200, 1_000 + n).parse().expect("an address");
+    let wan = "192.0.2.1:53".parse().expect("an address");
+    let (from, to) = if side == Side::Lan { (lan, wan) } else { (wan, lan) };
+    Build::udp(from, to).payload_len(100).to_vec()
+}
+
 #[test]
 fn a_full_table_takes_what_it_can_and_tells_the_rest() {
-    let udp = |n: u16, side: Side| {
-        let lan = format!("10.0.{}.1:{}", n % 9, 1_000 + n).parse().unwrap();
-        let wan = "192.0.2.1:53".parse().unwrap();
-        match side {
-            Side::Lan => Build::udp(lan, wan).payload_len(100).to_vec(),
-            Side::Wan => Build::udp(wan, lan).payload_len(100).to_vec(),
-        }
-    };
     let mut first = World::new(CONFIG, STEADY, BEGIN);
     for n in 0..40 {
         first.come(Side::Lan, &udp(n, Side::Lan));
@@ -384,6 +384,29 @@ fn a_full_table_takes_what_it_can_and_tells_the_rest() {
     }
     small.drain();
     assert_eq!(small.left.values().map(Vec::len).sum::<usize>(), left + 40);
+}
+
+#[test]
+fn a_table_with_hardly_a_free_place_moves_whole() {
+    let config = Config { flows: 1_024, ..CONFIG };
+    let mut first = World::new(config, STEADY, BEGIN);
+    for n in 0..2_000 {
+        first.come(Side::Lan, &udp(n, Side::Lan));
+        first.come(Side::Wan, &udp(n, Side::Wan));
+        first.pass(Span::from_us(50));
+    }
+    let known = first.engine.classifier().flows();
+    assert!(known > 1_000, "{known}");
+    let (same, imported) = hand_over(config, STEADY, &mut first);
+    let all = u32::try_from(known).unwrap();
+    assert_eq!((imported.placed, imported.no_room), (all, 0));
+    assert_eq!(same.engine.classifier().flows(), known);
+    // another seed scatters them in another way: no connection takes the place of another
+    let (other, imported) = hand_over(Config { seed: 77, ..config }, STEADY, &mut first);
+    assert_eq!(imported.in_all(), all);
+    assert!(imported.placed > all / 10 * 9 && imported.no_room > 0, "{imported:?}");
+    assert_eq!(other.engine.classifier().flows(), imported.placed as usize);
+    assert_eq!(other.engine.classifier().counters().evicted, 0);
 }
 
 #[test]
@@ -502,13 +525,13 @@ fn what_is_no_batch_is_refused_with_the_reason() {
     assert_eq!(batch.read(b"weirfl"), Err(Unreadable::CutOff));
     bytes[6] = 9;
     assert_eq!(batch.read(&bytes), Err(Unreadable::Version(9)));
-    bytes[6] = 1;
+    bytes[6] = 2;
     bytes[15] = 255;
     assert_eq!(batch.read(&bytes), Err(Unreadable::TooMany(255 << 8)));
     bytes[15..17].copy_from_slice(&[0, 1]);
     assert_eq!(batch.read(&bytes), Err(Unreadable::CutOff));
     let said = Unreadable::Version(9).to_string();
-    assert_eq!(said, "connections of version 9, but this weir reads 1");
+    assert_eq!(said, "connections of version 9, but this weir reads 2");
 }
 
 #[test]

@@ -32,6 +32,8 @@ pub struct FlowState {
     pub state: u8,
     /// What stands for its host where connections are counted.
     pub cell: u16,
+    /// Its place in the table, which is free for it in another one of the same seed and size.
+    pub place: u32,
 }
 
 /// How a connection fared that came from another table.
@@ -76,7 +78,7 @@ impl Classifier {
         let silence = now.since(entry.seen);
         let ((frames, state), cell) = (entry.history(now), entry.cell);
         let flow = Flow { index: place, generation: entry.generation };
-        Some((flow, FlowState { lan, wan, ends, kind, silence, frames, state, cell }))
+        Some((flow, FlowState { lan, wan, ends, kind, silence, frames, state, cell, place }))
     }
 
     /// Whom a leaf was made for, to find or make it in another classifier.
@@ -111,7 +113,8 @@ impl Classifier {
 
     /// Takes a connection over that another classifier told of at `at`, by the clock of this one.
     /// `seed_mark` is that of the other one: where it has another seed, the host that sends is not
-    /// known, and the first one that sends is taken for it.
+    /// known, and the first one that sends is taken for it. No connection that may still be needed
+    /// gives its place away: it could be one that came just before.
     pub fn bring_flow(&mut self, at: Instant, seed_mark: u64, state: &FlowState) -> Arrival {
         let key = state.key();
         let is_ours = seed_mark == self.seed_mark();
@@ -134,8 +137,9 @@ impl Classifier {
             entry.go_on(history, seen, at);
             return Arrival::Renewed(Flow { index: place, generation: entry.generation });
         }
-        let new = Newcomer::counted_at(Entry::begun_by(state.state), cell);
-        let place = match self.flows.place(spot, key, new, at) {
+        let new = Newcomer::brought(Entry::begun_by(state.state), cell);
+        let placed = self.flows.place_at(state.place, spot, key, new, at);
+        let place = match placed.unwrap_or_else(|| self.flows.place(spot, key, new, at)) {
             Placed::Free(place) => place,
             Placed::Instead(place) => {
                 self.counters.evicted += 1;

@@ -15,6 +15,8 @@ pub(crate) struct Newcomer {
     side: Side,
     /// Where its host's connections are counted.
     pub(super) cell: Cell,
+    /// Another table told of it.
+    is_brought: bool,
 }
 
 /// How well a connection may keep its place; the least first.
@@ -23,7 +25,8 @@ type Claim = (Standing, Reverse<u32>, Instant);
 impl Parts {
     /// How well a connection may keep its place against a new one; `None`: it does keep it.
     ///
-    /// A stranger's only takes the place of a stranger's. A connection that is alive gives way only
+    /// A stranger's, and one that another table told of, only take the place of a stranger's or of
+    /// one that is over. A connection that is alive gives way only
     /// to one of a host that has fewer, and if its own host has more than its part. A host that has
     /// more than its part takes the places of its own connections, of those that are alive only
     /// if they are quiet.
@@ -35,7 +38,7 @@ impl Parts {
         let is_excess = self.exceeds(news);
         let may_go = match standing {
             Standing::Over | Standing::Uncalled => true,
-            _ if new.side == Side::Wan => false,
+            _ if new.is_brought || new.side == Side::Wan => false,
             _ if is_excess && !is_own && !is_above => false,
             Standing::Begun | Standing::OneWay => true,
             Standing::Alive => is_above || is_own && is_excess && of.is_quiet(now),
@@ -47,11 +50,11 @@ impl Parts {
 
 impl Newcomer {
     pub(crate) fn of(side: Side, host: u32) -> Newcomer {
-        Newcomer::counted_at(side, Parts::cell(host))
+        Newcomer { side, cell: Parts::cell(host), is_brought: false }
     }
 
-    /// One whose host's connections are counted there.
-    pub(crate) const fn counted_at(side: Side, cell: Cell) -> Newcomer {
-        Newcomer { side, cell }
+    /// One that another table told of, whose host's connections are counted there.
+    pub(crate) const fn brought(side: Side, cell: Cell) -> Newcomer {
+        Newcomer { side, cell, is_brought: true }
     }
 }

@@ -14,7 +14,7 @@ use super::{Exported, FlowRecord, LeafName, LeafRecord, TcpRecord};
 use crate::WatchState;
 
 const MARK: [u8; 6] = *b"weirfl";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// Why bytes are no connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +155,7 @@ impl Writer<'_> {
         self.bytes(flow.silence.ns().to_be_bytes());
         self.bytes([flow.frames, flow.state]);
         self.bytes(flow.cell.to_be_bytes());
+        self.words(&[flow.place]);
         if let Some(TcpRecord { state, leaves }) = &record.tcp {
             self.name(leaves.down, None);
             self.name(leaves.up, leaves.down);
@@ -278,6 +279,7 @@ impl Reader<'_> {
         flow.silence = Span::from_ns(self.long()?);
         [flow.frames, flow.state] = self.bytes()?;
         flow.cell = self.half_word()?;
+        [flow.place] = self.words()?;
         let mut tcp = None;
         if bits & TCP != 0 {
             let Some(down) = self.name(None)? else { return Ok(None) };

@@ -24,7 +24,8 @@ impl WatchState {
     /// Whether the numbers are within their bounds, wherever they come from.
     pub(crate) fn is_sound(&self) -> bool {
         let stream = |[_, _, gap]: [u32; 3]| gap <= FAR || gap == UNSEEN;
-        stream(self.streams.down) && stream(self.streams.up)
+        let [.., under_way] = self.arrived;
+        stream(self.streams.down) && stream(self.streams.up) && under_way <= FAR
     }
 }
 
