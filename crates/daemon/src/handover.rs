@@ -24,7 +24,7 @@ const NAME: &str = "connections";
 
 /// Changes with every change of what stands in the file around the engine's batches, which have a
 /// version of their own.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Older than that, no connection in it would still be known.
 const OLDEST: Span = Span::from_secs(FLOW_IDLE_TCP_SECS);
@@ -72,6 +72,7 @@ struct Head {
 #[derive(Serialize, Deserialize)]
 struct Found {
     told: u64,
+    costs: [u64; 2],
     rate: u64,
     line: Option<u64>,
 }
@@ -136,8 +137,9 @@ impl Estate {
 
     fn write(&self, boot: &str, at: Instant) -> Result<Vec<u8>, String> {
         let found = [self.found.down, self.found.up].map(|found| {
-            let FoundRate { told, rate, line } = found?;
-            Some(Found { told: told.bps(), rate: rate.bps(), line: line.map(Rate::bps) })
+            let FoundRate { told, costs, rate, line } = found?;
+            let (told, rate, line) = (told.bps(), rate.bps(), line.map(Rate::bps));
+            Some(Found { told, costs, rate, line })
         });
         let head = Head {
             version: VERSION,
@@ -211,8 +213,9 @@ impl Handed {
         }
         let seed = u128::from_str_radix(&head.seed, 16).map_err(|e| e.to_string())?;
         let [down, up] = head.found.map(|found| {
-            found.map(|Found { told, rate, line }| FoundRate {
+            found.map(|Found { told, costs, rate, line }| FoundRate {
                 told: Rate::from_bps(told),
+                costs,
                 rate: Rate::from_bps(rate),
                 line: line.map(Rate::from_bps),
             })

@@ -129,7 +129,7 @@ fn another_version_is_refused_by_its_number() {
     other.extend(crate::revision::check(&other).to_be_bytes());
     std::fs::write(folder.0.join("connections"), other).unwrap();
     let said = will.take().map(drop).unwrap_err();
-    assert!(said.contains("it is of version 7, and this weir reads 1"), "{said}");
+    assert!(said.contains("it is of version 7, and this weir reads 2"), "{said}");
 }
 
 #[test]

@@ -10,20 +10,30 @@ use crate::Engine;
 pub struct FoundRate {
     /// What the operator says that the line carries.
     pub told: Rate,
+    /// What a small and a full frame cost there, in bytes, as the operator says too.
+    pub costs: [u64; 2],
     /// The rate in use.
     pub rate: Rate,
     /// What the line carried when it was last seen to be the limit.
     pub line: Option<Rate>,
 }
 
+/// Bytes of a small and of a full Ethernet frame, whose costs tell one kind of line from another.
+const SIZES: [usize; 2] = [54, 1_514];
+const ETHERNET_HEADER: u16 = 14;
+
 impl Margin {
     fn found_rate(&self) -> FoundRate {
-        FoundRate { told: self.told, rate: self.rate, line: self.line }
+        FoundRate { told: self.told, costs: self.costs(), rate: self.rate, line: self.line }
+    }
+
+    fn costs(&self) -> [u64; 2] {
+        SIZES.map(|bytes| self.link.cost(bytes, ETHERNET_HEADER).get())
     }
 
     /// Goes on from there, if the other engine was told the same of the line.
     fn goes_on_from(&mut self, found: &FoundRate) {
-        if found.told == self.told {
+        if (found.told, found.costs) == (self.told, self.costs()) {
             self.rate = found.rate.clamp(self.told.part(LEAST), self.told);
             self.line = found.line.map(|line| line.min(self.told));
         }
