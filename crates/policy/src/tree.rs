@@ -45,7 +45,9 @@ impl Tree {
             } else {
                 let what =
                     format!("\"{}\" has no parent: there is no class \"{parent}\"", class.path);
-                let help = match nearest(parent, paths.keys().copied()) {
+                // not the class itself, and none below it
+                let others = paths.keys().copied().filter(|path| !path.starts_with(parent));
+                let help = match nearest(parent, others) {
                     Some(near) => {
                         format!(
                             "did you mean \"{near}/{}\"? Or add [class.\"{parent}\"]",

@@ -251,6 +251,23 @@ fn a_wrong_under_is_one_problem_and_not_one_per_row() {
 }
 
 #[test]
+fn a_rate_that_cannot_be_read_is_one_problem() {
+    let text = format!(
+        "{LINK}[class.\"/x\"]\nrate = \"5mbti\"\n[class.\"/x/y\"]\nmatch = \"tcp\"\n\
+         rate = \"15mbit\"\n[class.\"/x/z\"]\nmatch = \"udp\"\nrate = \"18mbit\"\n"
+    );
+    let said = problems(&text, "");
+    assert!(said.len() == 1 && said[0].contains("\"5mbti\""), "{said:#?}");
+}
+
+#[test]
+fn a_class_is_no_parent_of_itself() {
+    let said = problems(&format!("{LINK}[class.\"/a/b\"]\nmatch = \"tcp\"\n"), "");
+    let is_one = said.len() == 1 && said[0].contains("(add [class.\"/a\"]; it may be empty)");
+    assert!(is_one, "{said:#?}");
+}
+
+#[test]
 fn what_is_not_text_is_said_with_its_place() {
     let source = Source::new("weir.toml", &b"[link.\xff]"[..]);
     assert_eq!(read(source, &mut |_| unreachable!()).unwrap_err(), 6);

@@ -71,10 +71,13 @@ impl Build<'_> {
         let places = class.rate.zip(class.ceil);
         let place = places.map(|(rate, ceil)| rate.or(ceil).map_or(class.place, |at| at.place));
         let promise = of_class(said, promised);
+        // a rate that could not be read is a mistake of its own
+        let is_unread = class.rate.zip(class.says_rate).map(|(rate, says)| says && rate.is_none());
         let above = promise.zip(ceil).map(|(promise, ceil)| promise > u128::from(ceil.bps()));
-        let all = promise.zip(ceil).zip(place.zip(above));
-        for (direction, ((promise, ceil), (place, above))) in all.named() {
-            if *above {
+        let new = above.zip(is_unread).map(|(above, unread)| above && !unread);
+        let all = promise.zip(ceil).zip(place.zip(new));
+        for (direction, ((promise, ceil), (place, is_new))) in all.named() {
+            if *is_new {
                 let what = format!(
                     "\"{}\" is guaranteed {} {direction} but has a ceiling of {ceil}",
                     class.path,
@@ -95,7 +98,8 @@ impl Build<'_> {
         };
         // a class without a rate promises what its children do; that it is too much has been said
         let whole = said.zip(ceil).map(|(said, ceil)| said.unwrap_or(ceil));
-        let unsaid = said.map(|said| said.is_none()).zip(above).map(|(none, above)| none && above);
+        let is_known = above.zip(is_unread).map(|(above, unread)| above || unread);
+        let unsaid = said.zip(is_known).map(|(said, is_known)| said.is_none() && is_known);
         let promised = promised.zip(unsaid).map(|(bits, unsaid)| if unsaid { 0 } else { bits });
         self.check_promise(&owner, whole, promised);
         if let Some(session) = &class.leaf.session {
