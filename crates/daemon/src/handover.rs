@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weir_engine::{Cursor, Driver, Engine, Exchange, Exported, FoundRate, Imported};
+use weir_engine::{Cursor, Engine, Exchange, Exported, FoundRate, Imported};
 use weir_io::Port;
 use weir_io::wait::{now, since_boot};
 use weir_packet::{Burst, BySide, Member, Pool};
@@ -112,21 +112,23 @@ impl Estate {
     /// clock.
     ///
     /// # Errors
-    /// What of it cannot be read; what stands before that is the engine's.
+    /// Why the first batch that cannot be read cannot; the others are the engine's.
     fn bring(&self, engine: &mut Engine, at: Instant) -> Result<Imported, String> {
         let mut batch = Exported::with_room();
-        let mut sum = Imported::default();
+        let (mut sum, mut unread) = (Imported::default(), None);
         let mut rest = &self.batches[..];
         while !rest.is_empty() {
             let cut_off = || "a batch of connections ends too early".to_owned();
             let (len, behind) = rest.split_first_chunk().ok_or_else(cut_off)?;
             let len = u32::from_be_bytes(*len) as usize;
             let (bytes, behind) = behind.split_at_checked(len).ok_or_else(cut_off)?;
-            batch.read(bytes).map_err(|why| why.to_string())?;
-            sum.join(engine.import(at, &batch));
+            match batch.read(bytes) {
+                Ok(()) => sum.join(engine.import(at, &batch)),
+                Err(why) => unread = unread.or(Some(why)),
+            }
             rest = behind;
         }
-        Ok(sum)
+        unread.map_or(Ok(sum), |why| Err(why.to_string()))
     }
 
     /// Something follows the last batch that is none.
@@ -322,8 +324,7 @@ impl Exchange for Leaving<'_> {
 /// Sends what an engine still has that receives no more, as fast as the ports take it, for so long
 /// at most. It has exported, so its time may run ahead as far as it likes.
 pub(crate) fn send_the_rest(stopped: Stopped, patience: Span) {
-    let Stopped { engine, mut ports, ahead } = stopped;
-    let mut driver = Driver::new(engine, &Member::ONE_EACH);
+    let Stopped { mut driver, mut ports, ahead } = stopped;
     let until = now() + patience;
     let mut at = now() + ahead;
     while now() < until {

@@ -208,7 +208,7 @@ fn serve(
     std::thread::park_timeout(LAST_ARRIVALS);
     let estate = link.stop().map(|mut stopped| {
         let left_at = since_boot();
-        let estate = Estate::of(&mut stopped.engine, seed, now() + stopped.ahead);
+        let estate = Estate::of(stopped.driver.engine_mut(), seed, now() + stopped.ahead);
         send_the_rest(stopped, VERY_LAST);
         (estate, left_at)
     });

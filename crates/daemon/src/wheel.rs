@@ -35,9 +35,10 @@ const MOST_AHEAD: Span = Span::from_secs(2);
 
 /// What a packet thread had that has ended.
 pub(crate) struct Stopped {
-    pub(crate) engine: Engine,
+    /// With what no port could take yet.
+    pub(crate) driver: Driver,
     pub(crate) ports: BySide<Option<Port>>,
-    /// How far the engine's time is ahead of ours.
+    /// How far the driver's time is ahead of ours.
     pub(crate) ahead: Span,
 }
 
@@ -177,7 +178,7 @@ impl Wheel {
             self.mail();
             if self.stop {
                 let Wheel { driver, ports, ahead, .. } = self;
-                return Stopped { engine: driver.into_engine(), ports: ports.open, ahead };
+                return Stopped { driver, ports: ports.open, ahead };
             }
             last = now;
             if !has_moved {

@@ -6,12 +6,12 @@ use std::time::Duration;
 use weir_io::wait::since_boot;
 
 use super::*;
-use crate::handover::{Estate, Handed, Will};
+use crate::handover::{Estate, Handed, Will, send_the_rest};
 
 /// Ends the first one, and tells what it has left.
 fn ended(world: World) -> (Folder, Estate) {
     let mut stopped = world.asked.control.end().stop().unwrap();
-    let estate = Estate::of(&mut stopped.engine, 1, now() + stopped.ahead);
+    let estate = Estate::of(stopped.driver.engine_mut(), 1, now() + stopped.ahead);
     (world.folder, estate)
 }
 
@@ -76,8 +76,27 @@ fn what_waits_leaves_in_order_before_the_end() {
     assert_eq!(numbers, (0..120).collect::<Vec<_>>());
     let mut stopped = link.stop().unwrap();
     assert!(stopped.ahead > Span::ZERO, "it has waited for each frame");
-    let estate = Estate::of(&mut stopped.engine, 1, now() + stopped.ahead);
+    let estate = Estate::of(stopped.driver.engine_mut(), 1, now() + stopped.ahead);
     assert_eq!(estate.flows, 1);
+}
+
+#[test]
+fn frames_that_a_full_port_refused_leave_when_it_takes_them() {
+    let mut world = World::new("handover-full");
+    world.wires[1].set_room(0);
+    for port in 0..20 {
+        let ends = [([10, 0, 0, 1], 1_000 + port).into(), ([192, 0, 2, 1], 53).into()];
+        world.wires[0].put(Build::udp(ends[0], ends[1]).to_vec());
+    }
+    let until = now() + Span::from_secs(60);
+    while known(&mut world.asked) < 20 {
+        assert!(now() < until, "not all frames come");
+    }
+    let stopped = world.asked.control.end().stop().unwrap();
+    assert!(stopped.driver.unsent() > 0 && world.wires[1].take().is_none());
+    world.wires[1].set_room(usize::MAX);
+    send_the_rest(stopped, Span::from_secs(60));
+    assert_eq!(std::iter::from_fn(|| world.wires[1].take()).count(), 20);
 }
 
 #[test]
