@@ -102,7 +102,8 @@ pub struct LeafName {
 /// What became of connections that were imported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// Those that have a place in the flow table now.
+    /// Those that were given a place in the flow table. One that is over, or that nobody has
+    /// answered, may have lost it to a later one.
     pub placed: u32,
     /// Those that were known, and of which the exporting engine had seen the last frame.
     pub renewed: u32,

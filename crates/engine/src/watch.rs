@@ -555,7 +555,7 @@ impl Stream {
             if self.gap == 0 || since_hole.unsigned_abs() > FAR {
                 self.hole = self.highest;
             }
-            self.gap = seq.wrapping_sub(self.hole);
+            self.gap = seq.wrapping_sub(self.hole).min(FAR);
         } else if since_hole < self.gap.cast_signed() {
             // they fill the end of the hole as well
             self.gap = since_hole.max(0).cast_unsigned();
@@ -566,7 +566,6 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-
     fn arrived() -> Arrived {
         let mut arrived = Seen::new(0).arrived;
         assert_eq!(arrived.more(1_000, None), 0, "where it begins, nobody knows how much has");

@@ -20,7 +20,6 @@ pub struct FoundRate {
 
 /// Bytes of a small and of a full Ethernet frame, whose costs tell one kind of line from another.
 const SIZES: [usize; 2] = [54, 1_514];
-const ETHERNET_HEADER: u16 = 14;
 
 impl Margin {
     fn found_rate(&self) -> FoundRate {
@@ -28,7 +27,7 @@ impl Margin {
     }
 
     fn costs(&self) -> [u64; 2] {
-        SIZES.map(|bytes| self.link.cost(bytes, ETHERNET_HEADER).get())
+        SIZES.map(|bytes| self.link.cost(bytes, 0).get())
     }
 
     /// Goes on from there, if the other engine was told the same of the line.

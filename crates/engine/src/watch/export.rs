@@ -65,3 +65,15 @@ impl Watch {
         (a.is_known, a.has_left, a.is_answered, a.lies) = (mark(0), mark(1), mark(2), mark(3));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_told_wrongly_of_a_hole_is_within_its_bounds_when_it_is_told_again() {
+        let mut stream = Stream { highest: 100, hole: 1_000, gap: 10 };
+        stream.data(500, 100);
+        assert!(stream.gap <= FAR, "{stream:?}");
+    }
+}
