@@ -45,8 +45,8 @@ impl Tree {
             } else {
                 let what =
                     format!("\"{}\" has no parent: there is no class \"{parent}\"", class.path);
-                // not the class itself, and none below it
-                let others = paths.keys().copied().filter(|path| !path.starts_with(parent));
+                // not the class itself, nor one that has no parent either
+                let others = paths.keys().copied().filter(|path| has_parent(path, &paths));
                 let help = match nearest(parent, others) {
                     Some(near) => {
                         format!(
@@ -70,6 +70,11 @@ impl Tree {
         twice_from_one(classes, problems);
         tree
     }
+}
+
+fn has_parent(path: &str, paths: &BTreeMap<&str, usize>) -> bool {
+    let parent = parent_path(path);
+    parent.is_empty() || paths.contains_key(parent) && has_parent(parent, paths)
 }
 
 fn check_link(class: &Class, parent: &str, links: &[LinkTable], problems: &mut Problems) {

@@ -265,6 +265,13 @@ fn a_class_is_no_parent_of_itself() {
     let said = problems(&format!("{LINK}[class.\"/a/b\"]\nmatch = \"tcp\"\n"), "");
     let is_one = said.len() == 1 && said[0].contains("(add [class.\"/a\"]; it may be empty)");
     assert!(is_one, "{said:#?}");
+    // and one without a parent is none for another; a name that goes on is
+    let orphans = "[class.\"/a/b/c\"]\nmatch = \"tcp\"\n[class.\"/a/d\"]\nmatch = \"udp\"\n";
+    let said = problems(&format!("{LINK}{orphans}"), "");
+    assert!(said.iter().all(|said| !said.contains("did you mean")), "{said:#?}");
+    let begun = "[class.\"/office\"]\n[class.\"/offic/b\"]\nmatch = \"tcp\"\n";
+    let said = problems(&format!("{LINK}{begun}"), "");
+    assert!(said.iter().any(|said| said.contains("did you mean \"/office/b\"?")), "{said:#?}");
 }
 
 #[test]

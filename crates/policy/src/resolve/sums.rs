@@ -96,10 +96,11 @@ impl Build<'_> {
             at_best: ByWay::same(1_000_000),
             bare: self.bare(id),
         };
-        // a class without a rate promises what its children do; that it is too much has been said
+        // a class without a rate promises what its children do; that it is too much has been said,
+        // and of a rate that could not be read nobody knows
         let whole = said.zip(ceil).map(|(said, ceil)| said.unwrap_or(ceil));
-        let is_known = above.zip(is_unread).map(|(above, unread)| above || unread);
-        let unsaid = said.zip(is_known).map(|(said, is_known)| said.is_none() && is_known);
+        let is_said = above.zip(is_unread).map(|(above, unread)| above || unread);
+        let unsaid = said.zip(is_said).map(|(said, is_said)| said.is_none() && is_said);
         let promised = promised.zip(unsaid).map(|(bits, unsaid)| if unsaid { 0 } else { bits });
         self.check_promise(&owner, whole, promised);
         if let Some(session) = &class.leaf.session {
