@@ -566,6 +566,7 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     fn arrived() -> Arrived {
         let mut arrived = Seen::new(0).arrived;
         assert_eq!(arrived.more(1_000, None), 0, "where it begins, nobody knows how much has");
