@@ -410,18 +410,19 @@ impl Tree {
     /// From the leaf back to the link: everyone on the way has sent.
     #[inline]
     fn account(&mut self, now: Instant, leaf: u32, cost: Bytes, mut is_empty: bool) {
-        let (mut number, bytes) = (leaf, cost.get());
-        self.carried.carries(bytes);
+        let (mut number, on_the_line) = (leaf, interior::on_the_line(cost));
+        self.carried.carries(cost.get());
         while number != LINK {
             let node = &mut self.nodes[number as usize];
             let mut stays = !is_empty;
             let parent = &mut self.interiors[node.parent as usize];
+            let mut counted = on_the_line;
             if node.has_clock() {
                 let due = &mut self.clocks.dues[number as usize];
-                parent.clocks_go_on(now, node, due, (bytes, &self.carried));
-                stays = self.clocks.sent(now, number, node, bytes, stays);
+                counted = parent.clocks_go_on(now, node, due, (on_the_line, &self.carried));
+                stays = self.clocks.sent(now, number, node, cost.get(), stays);
             }
-            parent.sent(number, node, bytes, stays);
+            parent.sent(number, node, (on_the_line, counted), stays);
             is_empty = !parent.is_active();
             number = node.parent;
         }

@@ -29,18 +29,18 @@
 mod carry;
 mod check;
 mod choose;
+mod counted;
 mod steps;
 
 pub(super) use carry::scaled;
 pub(super) use choose::within;
 
-use weir_units::Instant;
+use weir_units::{Bytes, Instant};
 
 use super::calendar::Calendar;
 use super::heap::before;
 use super::node::{Flags, Node, Share};
 use super::owed::{Due, Owed};
-use super::pauses::Carried;
 
 /// Virtual time per byte of a child that has all the weight of its node: 2^16.
 pub(crate) const UNIT: u32 = 16;
@@ -129,7 +129,8 @@ impl Interior {
         debug_assert!(!share.flags.has(Flags::ACTIVE), "a child that is awake was woken");
         self.active_weight += share.weight;
         self.per_byte = 0;
-        if before(share.s, self.v) {
+        let is_behind = before(share.s, self.v);
+        if is_behind {
             if HOW == MOVED { self.lacks(share) } else { share.s = self.v }
         } else if self.count > 0 {
             self.comes_back(share);
@@ -138,7 +139,11 @@ impl Interior {
         if share.flags.has(Flags::CLOCKS)
             && let Some(owed) = &mut self.owed
         {
-            owed.joins::<HOW>(now, number, node, &mut dues[number as usize]);
+            let due = &mut dues[number as usize];
+            if is_behind {
+                due.uncounted = 0;
+            }
+            owed.joins::<HOW>(now, number, node, due);
         }
         if self.count == 0 {
             if let Some(owed) = &mut self.owed {
@@ -193,29 +198,22 @@ impl Interior {
         share.s = at.wrapping_add(bytes.wrapping_mul(share.per_byte));
     }
 
-    /// The clock of a child goes on by a frame, and what clocks may take is counted.
-    pub(crate) fn clocks_go_on(
-        &mut self,
-        now: Instant,
-        node: &Node,
-        due: &mut Due,
-        sent: (u64, &Carried),
-    ) {
-        if let Some(owed) = &mut self.owed {
-            owed.sent(now, node, due, sent);
-        }
-    }
-
-    /// A frame of `bytes` of the child that was next has been sent; `stays`: it can send more now.
+    /// A frame of `bytes` of the child that was next has been sent, of which so many count as its
+    /// part by weight; `stays`: it can send more now.
     #[inline]
-    pub(crate) fn sent(&mut self, number: u32, node: &mut Node, bytes: u64, stays: bool) {
-        let mut on_the_line = u32::try_from(bytes).unwrap_or(u32::MAX) & !ALONE;
+    pub(crate) fn sent(
+        &mut self,
+        number: u32,
+        node: &mut Node,
+        (bytes, counted): (u32, u32),
+        stays: bool,
+    ) {
         if self.alone().is_some() {
             let gone = u64::from(self.count & !ALONE);
             self.v = self.v.wrapping_add(gone.wrapping_mul(self.per_byte));
-            self.count = ALONE | on_the_line;
+            self.count = ALONE | bytes;
             if !stays {
-                self.is_placed(node, bytes);
+                self.is_placed(node, u64::from(bytes));
                 self.sleeps(node);
                 self.active_weight -= node.share.weight;
             }
@@ -223,16 +221,12 @@ impl Interior {
         }
         if stays && self.count == 1 {
             self.forgets_the_gone();
-            node.share.flags.clear(Flags::IS_DUE);
-            self.is_left_alone(number, node, on_the_line);
+            self.is_left_alone(number, node, bytes);
             return;
         }
-        if node.share.flags.has(Flags::IS_DUE) {
-            on_the_line = self.counts(&mut node.share, bytes);
-        }
         let share = &mut node.share;
-        share.s = share.s.wrapping_add(u64::from(on_the_line).wrapping_mul(share.per_byte));
-        self.slot = self.slot.wrapping_add(on_the_line);
+        share.s = share.s.wrapping_add(u64::from(counted).wrapping_mul(share.per_byte));
+        self.slot = self.slot.wrapping_add(counted);
         if stays {
             if !node.share.flags.has(Flags::LISTED) {
                 self.calendar(node.share.group).note(number, node);
@@ -242,19 +236,6 @@ impl Interior {
             self.leaves(&node.share);
             self.sleeps(node);
         }
-    }
-
-    /// How many of the bytes that a guarantee took count as the child's part by weight: never so
-    /// many that the child would be held back for long.
-    #[inline(never)]
-    fn counts(&self, share: &mut Share, bytes: u64) -> u32 {
-        share.flags.clear(Flags::IS_DUE);
-        let most = self.v.wrapping_add(bytes.max(2 * FRAME).wrapping_mul(share.per_byte));
-        if before(most, share.s) {
-            return 0;
-        }
-        let room = most.wrapping_sub(share.s) / share.per_byte.max(1);
-        u32::try_from(room.min(bytes)).unwrap_or(u32::MAX) & !ALONE
     }
 
     /// A child leaves those that compete, its last frame accounted for. What it has had in advance
@@ -366,6 +347,12 @@ impl Interior {
     }
 }
 
+/// Bytes of a frame, where they are told from children.
+#[inline]
+pub(crate) fn on_the_line(cost: Bytes) -> u32 {
+    u32::try_from(cost.get()).unwrap_or(u32::MAX) & !ALONE
+}
+
 /// How many bytes a child has had in advance, at `v`; below zero what it lacks. That is never more
 /// than some frames; if it were, time would be put right by the children themselves.
 #[inline]
@@ -402,25 +389,6 @@ mod tests {
             let later = v.wrapping_add(200);
             assert_eq!([within(v, later, later.wrapping_add(9)), within(later, v, v)], [later, v]);
             assert_eq!(within(later, v, later.wrapping_add(9)), later);
-        }
-    }
-
-    #[test]
-    fn what_a_guarantee_took_counts_up_to_two_frames_ahead() {
-        for v in TIMES {
-            let interior = Interior { v, ..Interior::default() };
-            let counts = |ahead: u64, bytes| {
-                let mut share = share(1, 10, v.wrapping_add(10 * ahead));
-                share.flags.set(Flags::IS_DUE | Flags::OWED);
-                let counted = interior.counts(&mut share, bytes);
-                assert!(share.flags.has(Flags::OWED) && !share.flags.has(Flags::IS_DUE));
-                counted
-            };
-            assert_eq!([counts(0, 1_000), counts(2 * FRAME - 1_000, 1_000)], [1_000, 1_000]);
-            assert_eq!([counts(2 * FRAME - 400, 1_000), counts(2 * FRAME, 1_000)], [400, 0]);
-            assert_eq!(counts(2 * FRAME + 1, 1_000), 0);
-            // or one large frame
-            assert_eq!([counts(0, 9_000), counts(1_000, 9_000)], [9_000, 8_000]);
         }
     }
 

@@ -3,6 +3,7 @@
 use super::choose::starts;
 use super::*;
 use crate::tree::kinds::{Child, sorted};
+use crate::tree::pauses::Carried;
 use weir_units::{Rate, Span};
 
 /// Children of one kind, of the same weight, one time for a byte.
@@ -38,9 +39,9 @@ impl World {
     }
 
     /// Sends a frame of whoever is next, and tells who that was.
-    fn send(&mut self, bytes: u64, stays: bool) -> u32 {
+    fn send(&mut self, bytes: u32, stays: bool) -> u32 {
         let number = self.interior.next(self.now, &mut self.nodes, &[]).expect("has frames");
-        self.interior.sent(number, &mut self.nodes[number as usize], bytes, stays);
+        self.interior.sent(number, &mut self.nodes[number as usize], (bytes, bytes), stays);
         number
     }
 
@@ -278,8 +279,9 @@ fn who_is_served_for_its_guarantee_and_is_then_alone_is_no_longer_due() {
         let number = world.interior.next(world.now, &mut world.nodes, &dues).expect("has frames");
         let (node, due) = (&mut world.nodes[number as usize], &mut dues[number as usize]);
         let is_due = node.share.flags.has(Flags::IS_DUE);
-        world.interior.clocks_go_on(world.now, node, due, (1_000, &Carried::default()));
-        world.interior.sent(number, node, 1_000, stays[number as usize]);
+        let counted =
+            world.interior.clocks_go_on(world.now, node, due, (1_000, &Carried::default()));
+        world.interior.sent(number, node, (1_000, counted), stays[number as usize]);
         (number, is_due)
     };
     // it is not due any more, and the other sends all it has
@@ -304,8 +306,8 @@ fn a_node_that_had_nothing_to_send_was_not_waiting_for_others() {
             let number = next.expect("has frames");
             let (node, due) = (&mut world.nodes[number as usize], &mut dues[number as usize]);
             line.carries(1_000);
-            world.interior.clocks_go_on(world.now, node, due, (1_000, &line));
-            world.interior.sent(number, node, 1_000, stays);
+            let counted = world.interior.clocks_go_on(world.now, node, due, (1_000, &line));
+            world.interior.sent(number, node, (1_000, counted), stays);
             // and then others of the line
             line.carries(others);
             number
@@ -350,7 +352,7 @@ fn whoever_wakes_when_nobody_is_awake_begins_now() {
     assert_eq!(world.interior.next(world.now, &mut world.nodes, &dues), Some(0));
     for n in 0..2 {
         let node = &mut world.nodes[n as usize];
-        world.interior.sent(n, node, 1_000, false);
+        world.interior.sent(n, node, (1_000, 1_000), false);
     }
     world.interior.joins::<WOKEN>(world.now, 0, &mut world.nodes, &mut dues);
     let owed = world.interior.owed.as_ref().expect("has clocks");
@@ -385,8 +387,8 @@ fn time_that_ran_on_stands_when_one_is_left_alone() {
     assert_eq!(world.interior.next(world.now, &mut world.nodes, &dues), Some(0));
     let ran_on = |world: &World| world.interior.owed.as_ref().and_then(|o| o.ran_on_from());
     assert_eq!(ran_on(&world), Some(world.interior.v));
-    world.interior.sent(0, &mut world.nodes[0], 1_000, false);
-    world.interior.sent(1, &mut world.nodes[1], 1_000, true);
+    world.interior.sent(0, &mut world.nodes[0], (1_000, 1_000), false);
+    world.interior.sent(1, &mut world.nodes[1], (1_000, 1_000), true);
     assert!(world.interior.alone().is_some());
     assert_eq!(ran_on(&world), None);
 }

@@ -21,11 +21,13 @@ pub(crate) struct Due {
     /// How much later than the guarantee says it is due. That is where the weight keeps it as well
     /// while the line carries what was told: the order is then that of priorities and weights.
     grace: u64,
+    /// Bytes that the clock took and that are yet to count as the child's part by weight.
+    pub(in crate::tree) uncounted: u32,
 }
 
 impl Due {
     pub(crate) fn new(rate: Rate, by_weight: bool) -> Due {
-        let due = Due { at: 0, per_byte: time_per_byte(rate), grace: 0 };
+        let due = Due { at: 0, per_byte: time_per_byte(rate), ..Due::default() };
         Due { grace: if by_weight { due.time_for(GRACE * FRAME) } else { 0 }, ..due }
     }
 
@@ -33,7 +35,8 @@ impl Due {
     pub(super) fn after(&self, before: &Due, time: u64) -> Due {
         let ahead = before.at.wrapping_sub(before.grace).wrapping_sub(time).cast_signed();
         let ahead = scaled(ahead, self.per_byte, before.per_byte);
-        Due { at: time.wrapping_add(self.grace).wrapping_add(ahead.cast_unsigned()), ..*self }
+        let at = time.wrapping_add(self.grace).wrapping_add(ahead.cast_unsigned());
+        Due { at, uncounted: before.uncounted, ..*self }
     }
 
     /// The clock of a guarantee that was taken away and is given back: with what it was ahead when
