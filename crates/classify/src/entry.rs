@@ -152,7 +152,7 @@ impl Entry {
         !self.is_closed() && self.has_called() && is_kept
     }
 
-    const fn has_called(&self) -> bool {
+    pub(crate) const fn has_called(&self) -> bool {
         self.state & 1 << Side::Lan as u8 != 0
     }
 

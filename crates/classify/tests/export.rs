@@ -1,14 +1,20 @@
 //! Connections that come from another flow table: whose they are, and where they are counted.
 
-use weir_classify::{Arrival, Class, Classifier, Index, Limits, Rule, Seed, Spec, Target, When};
+use weir_classify::{
+    Arrival, Class, Classifier, FlowState, Index, Limits, Rule, Seed, Spec, Target, When,
+};
 use weir_packet::{Build, Headers, Side};
 use weir_units::{Instant, Span};
 
 fn classifier(seed: u128) -> Classifier {
+    classifier_of(seed, 64)
+}
+
+fn classifier_of(seed: u128, flows: usize) -> Classifier {
     let class = Class { parent: None, target: Target::Leaf(3) };
     let rules = vec![Rule { class: 0, when: When::default() }];
     let index = Index::compile(&Spec { rules, classes: vec![class], ..Spec::default() });
-    Classifier::new(Limits { flows: 64, fragmented: 8 }, Seed::new(seed), index)
+    Classifier::new(Limits { flows, fragmented: 8 }, Seed::new(seed), index)
 }
 
 /// A frame of one connection by a host of the LAN; returns its flow.
@@ -59,4 +65,38 @@ fn a_place_that_is_given_up_is_free_again() {
     assert!(one.forget_flow(flow) && !one.forget_flow(flow));
     assert_eq!((one.flows(), one.find_flow(&state)), (0, None));
     assert!(one.flow_state(place, at(0)).is_none());
+}
+
+/// Strangers that nobody has answered, and a connection that is alive.
+#[test]
+fn those_that_another_table_told_of_take_no_place_from_their_equals() {
+    let (mut one, mut other) = (classifier_of(1, 512), classifier_of(2, 64));
+    let mut states = Vec::new();
+    for port in 0..200_u16 {
+        let build = Build::udp(([192, 0, 2, 1], 53).into(), ([10, 0, 0, 1], 1_000 + port).into());
+        let bytes = build.to_vec();
+        let place = one.one(at(0), Side::Wan, &Headers::parse(&bytes), &bytes).flow.index;
+        states.push(one.flow_state(place, at(0)).expect("it came").1);
+    }
+    let mark = one.seed_mark();
+    let arrivals: Vec<Arrival> =
+        states.iter().map(|state| other.bring_flow(at(0), mark, state)).collect();
+    let count = |is: fn(&Arrival) -> bool| arrivals.iter().filter(|a| is(a)).count();
+    let placed = count(|arrival| matches!(arrival, Arrival::Placed(_)));
+    assert!((50..=64).contains(&placed), "{placed}");
+    assert_eq!((other.flows(), count(|a| *a == Arrival::NoRoom)), (placed, 200 - placed));
+    // one that stands better does, and it is said
+    let alive: Vec<Arrival> = (1..20)
+        .map(|mac| {
+            let place = send(&mut one, at(1), mac);
+            let (_, state) = one.flow_state(place, at(1)).expect("it came");
+            other.bring_flow(
+                at(1),
+                mark,
+                &FlowState { ends: u64::from(mac), kind: states[0].kind, ..state },
+            )
+        })
+        .collect();
+    assert!(alive.iter().any(|arrival| matches!(arrival, Arrival::Instead(_))));
+    assert!(!alive.contains(&Arrival::NoRoom));
 }

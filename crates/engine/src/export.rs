@@ -102,9 +102,11 @@ pub struct LeafName {
 /// What became of connections that were imported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// Those that were given a place in the flow table. One that is over, or that nobody has
-    /// answered, may have lost it to a later one.
+    /// Those that were given a free place in the flow table.
     pub placed: u32,
+    /// Those that were given the place of a connection that was over or that nobody had answered:
+    /// perhaps one that was imported before.
+    pub instead: u32,
     /// Those that were known, and of which the exporting engine had seen the last frame.
     pub renewed: u32,
     /// Those that were known, and of which this engine has seen the last frame: it keeps its own.
@@ -137,12 +139,13 @@ impl Imported {
     /// All of them.
     #[must_use]
     pub const fn in_all(&self) -> u32 {
-        self.placed + self.renewed + self.known + self.no_room + self.foreign
+        self.placed + self.instead + self.renewed + self.known + self.no_room + self.foreign
     }
 
     /// Adds up two batches.
     pub const fn join(&mut self, other: Imported) {
         self.placed += other.placed;
+        self.instead += other.instead;
         self.renewed += other.renewed;
         self.known += other.known;
         self.no_room += other.no_room;
@@ -228,6 +231,7 @@ impl Engine {
             let (count, flow) = match self.classifier.bring_flow(at, batch.seed_mark, &record.flow)
             {
                 Arrival::Placed(flow) => (&mut imported.placed, Some(flow)),
+                Arrival::Instead(flow) => (&mut imported.instead, Some(flow)),
                 Arrival::Renewed(flow) => (&mut imported.renewed, Some(flow)),
                 Arrival::Known => (&mut imported.known, None),
                 Arrival::NoRoom => (&mut imported.no_room, None),

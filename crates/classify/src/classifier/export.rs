@@ -41,6 +41,8 @@ pub struct FlowState {
 pub enum Arrival {
     /// It has a place now.
     Placed(Flow),
+    /// It has the place of one that was over, or that nobody has answered.
+    Instead(Flow),
     /// It was known here, but its last frame came elsewhere: it goes on from what came.
     Renewed(Flow),
     /// It is known here, and as much or more has come of it: nothing has changed.
@@ -126,30 +128,36 @@ impl Classifier {
             false => UNKNOWN | Parts::cell(self.seed.host(key.lan_address())),
         };
         let seen = at - state.silence;
-        let history = (state.frames, state.state);
         let spot = self.flows.spot(key.hash(self.seed));
+        let go_on = |entry: &mut Entry| entry.go_on((state.frames, state.state), seen, at);
         if let Some(place) = self.flows.find(spot, &key) {
             if self.flows.entry(place).seen >= seen {
                 return Arrival::Known;
             }
             self.flows.count_for(place, cell);
             let entry = self.flows.entry(place);
-            entry.go_on(history, seen, at);
+            go_on(entry);
             return Arrival::Renewed(Flow { index: place, generation: entry.generation });
         }
-        let new = Newcomer::brought(Entry::begun_by(state.state), cell);
+        let mut told = Entry::default();
+        told.begin(key, cell, at);
+        go_on(&mut told);
+        let new = Newcomer::brought(&told, at);
         let placed = self.flows.place_at(state.place, spot, key, new, at);
-        let place = match placed.unwrap_or_else(|| self.flows.place(spot, key, new, at)) {
-            Placed::Free(place) => place,
-            Placed::Instead(place) => {
-                self.counters.evicted += 1;
-                place
-            }
-            Placed::Refused => return Arrival::NoRoom,
-        };
+        let (place, is_instead) =
+            match placed.unwrap_or_else(|| self.flows.place(spot, key, new, at)) {
+                Placed::Free(place) => (place, false),
+                Placed::Instead(place) => (place, true),
+                Placed::Refused => return Arrival::NoRoom,
+            };
         let entry = self.flows.entry(place);
-        entry.go_on(history, seen, at);
-        Arrival::Placed(Flow { index: place, generation: entry.generation })
+        go_on(entry);
+        let flow = Flow { index: place, generation: entry.generation };
+        if is_instead {
+            self.counters.evicted += 1;
+            return Arrival::Instead(flow);
+        }
+        Arrival::Placed(flow)
     }
 
     /// Forgets a connection. Returns whether it was known.

@@ -1,6 +1,5 @@
 //! What a connection has done so far, as another flow table takes it over.
 
-use weir_packet::Side;
 use weir_units::Instant;
 
 use super::{Entry, SETTLED, TURN, turn};
@@ -20,10 +19,5 @@ impl Entry {
         // whether an unknown host has settled, nobody can say
         let known = if self.cell & UNKNOWN == 0 { state } else { state & !SETTLED };
         self.state = known & !(3 << TURN) | (turn(at).wrapping_sub(state >> TURN) & 3) << TURN;
-    }
-
-    /// Which side the connection is counted as begun by: the LAN, once it has sent.
-    pub(crate) const fn begun_by(state: u8) -> Side {
-        if state & 1 << Side::Lan as u8 != 0 { Side::Lan } else { Side::Wan }
     }
 }
