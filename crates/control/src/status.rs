@@ -40,6 +40,8 @@ pub struct Status {
     pub flows: Option<u64>,
     /// Connections that were taken over from the weir before, where that had left any.
     pub taken_over: Option<u64>,
+    /// Why the connections of the weir before, or some of them, are not known to this one.
+    pub not_taken_over: Option<String>,
     /// The age in seconds of what is said of ports and packets, where that is more than it should
     /// be.
     pub stale_s: Option<u64>,

@@ -17,6 +17,7 @@ use crate::answers;
 
 use crate::desk::Before;
 use crate::facts::Facts;
+use crate::handover::TakenOver;
 use crate::reader::{Ports, Reader, Terms};
 use crate::revision::Revision;
 use crate::trouble::Trouble;
@@ -41,7 +42,7 @@ pub(crate) struct Told {
     /// What the programs at the ports did with frames.
     pub(crate) passed: BySide<Option<Counts>>,
     /// Connections of the weir before.
-    pub(crate) taken_over: Option<u64>,
+    pub(crate) taken_over: TakenOver,
     pub(crate) terms: Terms,
 }
 
@@ -271,7 +272,8 @@ pub(crate) fn status(told: &Told, look: Option<&Look>, now: Instant) -> Status {
         ports: answers::ports(plan, ports.as_ref().ok(), told.passed),
         packets: look.map(|look| look.packets),
         flows: ports.as_ref().ok().map(|ports| ports.flows as u64),
-        taken_over: told.taken_over,
+        taken_over: told.taken_over.flows,
+        not_taken_over: told.taken_over.lost.clone(),
         stale_s: stale,
         history: told.history.clone(),
         subscribers: told.revision.rows,

@@ -222,7 +222,7 @@ impl Control {
             found: self.link.found(),
             round_trips: self.link.round_trips(),
             passed: self.link.passed(),
-            taken_over: self.link.taken_over(),
+            taken_over: self.link.taken_over().clone(),
             terms: self.link.terms(),
         }
     }

@@ -4,6 +4,8 @@
 //! next one reads it before its first frame and removes it, whatever it says. Traffic does not
 //! depend on it: without the file connections are classified anew.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,6 +23,8 @@ use crate::revision::check;
 use crate::wheel::Stopped;
 
 const NAME: &str = "connections";
+/// How the name of a file begins that is being written, beside it (`files::replace_secret`).
+const UNFINISHED: &str = "connections.weir-";
 
 /// Changes with every change of what stands in the file around the engine's batches, which have a
 /// version of their own.
@@ -38,7 +42,7 @@ const CHECK_BYTES: usize = 8;
 
 /// What one weir knew of its connections.
 #[derive(Debug)]
-pub(crate) struct Estate {
+pub(crate) struct Connections {
     /// By which hosts are told apart.
     pub(crate) seed: u128,
     found: ByWay<Option<FoundRate>>,
@@ -50,11 +54,34 @@ pub(crate) struct Estate {
     pub(crate) left_out: u64,
 }
 
-/// An estate, and how long ago it was left.
+/// What was left, and how long ago.
 #[derive(Debug)]
 pub(crate) struct Handed {
-    pub(crate) estate: Estate,
+    pub(crate) connections: Connections,
     pub(crate) age: Span,
+}
+
+/// What became of what the weir before has left.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TakenOver {
+    /// Connections that were taken over, where it has left any.
+    pub(crate) flows: Option<u64>,
+    /// Why others were not.
+    pub(crate) lost: Option<String>,
+}
+
+impl TakenOver {
+    /// Gives it to an engine that has had no frame yet.
+    pub(crate) fn of(left: Result<Option<Handed>, String>, engine: &mut Engine) -> TakenOver {
+        match left {
+            Ok(None) => TakenOver::default(),
+            Ok(Some(handed)) => handed.goes_to(engine),
+            Err(why) => {
+                say(&format!("weir: {why}"));
+                TakenOver { flows: None, lost: Some(why) }
+            }
+        }
+    }
 }
 
 /// The first line of the file.
@@ -77,18 +104,19 @@ struct Found {
     line: Option<u64>,
 }
 
-impl Estate {
+impl Connections {
     /// All that the engine knows. Acknowledgements that it has held join their queues.
-    pub(crate) fn of(engine: &mut Engine, seed: u128, now: Instant) -> Estate {
+    pub(crate) fn of(engine: &mut Engine, seed: u128, now: Instant) -> Connections {
         let found = engine.found_rates();
-        let mut estate = Estate { seed, found, batches: Vec::new(), flows: 0, left_out: 0 };
+        let mut connections =
+            Connections { seed, found, batches: Vec::new(), flows: 0, left_out: 0 };
         let mut batch = Exported::with_room();
         let mut cursor = Some(Cursor::START);
         while let Some(from) = cursor {
             cursor = engine.export(now, from, &mut batch);
-            estate.add(&batch);
+            connections.add(&batch);
         }
-        estate
+        connections
     }
 
     fn add(&mut self, batch: &Exported) {
@@ -111,24 +139,24 @@ impl Estate {
     /// Gives it to an engine that has had no frame yet; `at` is when it was left, by that engine's
     /// clock.
     ///
-    /// # Errors
-    /// Why the first batch that cannot be read cannot; the others are the engine's.
-    fn bring(&self, engine: &mut Engine, at: Instant) -> Result<Imported, String> {
+    /// What became of them, and why the first batch that cannot be read cannot; the others are the
+    /// engine's.
+    fn bring(&self, engine: &mut Engine, at: Instant) -> (Imported, Option<String>) {
         let mut batch = Exported::with_room();
         let (mut sum, mut unread) = (Imported::default(), None);
         let mut rest = &self.batches[..];
         while !rest.is_empty() {
-            let cut_off = || "a batch of connections ends too early".to_owned();
-            let (len, behind) = rest.split_first_chunk().ok_or_else(cut_off)?;
-            let len = u32::from_be_bytes(*len) as usize;
-            let (bytes, behind) = behind.split_at_checked(len).ok_or_else(cut_off)?;
+            let Some((bytes, behind)) = first_batch(rest) else {
+                unread = unread.or(Some("a batch ends too early".to_owned()));
+                break;
+            };
             match batch.read(bytes) {
                 Ok(()) => sum.join(engine.import(at, &batch)),
-                Err(why) => unread = unread.or(Some(why)),
+                Err(why) => unread = unread.or(Some(why.to_string())),
             }
             rest = behind;
         }
-        unread.map_or(Ok(sum), |why| Err(why.to_string()))
+        (sum, unread)
     }
 
     /// Something follows the last batch that is none.
@@ -158,24 +186,25 @@ impl Estate {
     }
 }
 
+/// The first batch, and what stands behind it.
+fn first_batch(batches: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (len, behind) = batches.split_first_chunk()?;
+    behind.split_at_checked(u32::from_be_bytes(*len) as usize)
+}
+
 /// What stands in the file beside the batches, at most.
 const ABOUT_BYTES: u64 = 1 << 10;
 
 impl Handed {
     /// Gives it to an engine that has had no frame yet, and says what became of it.
-    pub(crate) fn goes_to(&self, engine: &mut Engine) -> Option<Imported> {
+    fn goes_to(&self, engine: &mut Engine) -> TakenOver {
         let now = now();
-        engine.begin_with_rates(now, &self.estate.found);
-        match self.estate.bring(engine, now - self.age) {
-            Ok(imported) => {
-                say(&format!("weir: {}", said(&imported, self.age)));
-                Some(imported)
-            }
-            Err(why) => {
-                say(&format!("weir: not all connections of the weir before can be used: {why}"));
-                None
-            }
-        }
+        engine.begin_with_rates(now, &self.connections.found);
+        let (imported, unread) = self.connections.bring(engine, now - self.age);
+        say(&format!("weir: {}", said(&imported, self.age)));
+        let lost = unread.map(|why| format!("not all connections left by it can be read: {why}"));
+        lost.iter().for_each(|why| say(&format!("weir: {why}")));
+        TakenOver { flows: Some(u64::from(taken(&imported))), lost }
     }
 
     fn read(bytes: &[u8], boot: &str, now: Instant) -> Result<Handed, String> {
@@ -224,82 +253,134 @@ impl Handed {
         });
         let batches = text[end + 1..].to_vec();
         let found = ByWay { down, up };
-        Ok(Handed { estate: Estate { seed, found, batches, flows: 0, left_out: 0 }, age })
+        Ok(Handed { connections: Connections { seed, found, batches, flows: 0, left_out: 0 }, age })
     }
 }
 
-/// Where the estate of a link lies.
+/// The file in which they lie.
 #[derive(Debug)]
-pub(crate) struct Will {
+pub(crate) struct HandoverFile {
     path: PathBuf,
     /// None if the kernel does not tell.
     boot: Option<String>,
 }
 
-impl Will {
+impl HandoverFile {
     /// In the folder of the link's history. To be called before files are given up.
-    pub(crate) fn at(folder: &Path) -> Will {
+    pub(crate) fn at(folder: &Path) -> HandoverFile {
         let boot = files::read(BOOT_ID.as_ref(), BOOT_ID_BYTES).ok();
         let boot = boot.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
-        Will { path: folder.join(NAME), boot }
+        HandoverFile { path: folder.join(NAME), boot }
     }
 
     #[cfg(test)]
-    pub(crate) fn of_boot(folder: &Path, boot: &str) -> Will {
-        Will { path: folder.join(NAME), boot: Some(boot.to_owned()) }
+    pub(crate) fn of_boot(folder: &Path, boot: &str) -> HandoverFile {
+        HandoverFile { path: folder.join(NAME), boot: Some(boot.to_owned()) }
     }
 
-    /// What an earlier weir has left, if it has; the file is gone then.
+    /// What an earlier weir has left, if it has. It then lies aside until this one is at work
+    /// ([`is_at_work`](Self::is_at_work)) or has failed to begin ([`put_back`](Self::put_back)).
     ///
     /// # Errors
-    /// Why that cannot be used, in a sentence with its consequence.
+    /// Why that cannot be used, in a sentence with its consequence; it is gone then.
     pub(crate) fn take(&self) -> Result<Option<Handed>, String> {
-        if std::fs::symlink_metadata(&self.path).is_err() {
-            return Ok(None);
-        }
-        let bytes = files::read_own(&self.path, HANDOVER_BYTES);
-        // not a second time, whatever becomes of it: what it says is of now
-        let removed = std::fs::remove_file(&self.path);
         let path = self.path.display();
-        let handed = bytes.and_then(|bytes| {
-            removed.map_err(|e| format!("it cannot be removed: {}", files::why(&e)))?;
+        let unusable = |why: String| {
+            format!("connections begin anew, because those left in {path} cannot be used: {why}")
+        };
+        match std::fs::symlink_metadata(&self.path) {
+            Err(_) => return Ok(None),
+            Ok(about) if about.is_dir() => {
+                let why = "it is a directory; remove it, or no weir can leave its connections";
+                return Err(unusable(why.to_owned()));
+            }
+            Ok(_) => {}
+        }
+        // not a second time, whatever becomes of it: what it says is of now
+        let moved = std::fs::rename(&self.path, self.aside());
+        let moved =
+            moved.map_err(|e| format!("it cannot be moved: {}", files::why_not_written(&e)));
+        let handed = moved.and_then(|()| {
+            let bytes = files::read_own(&self.aside(), HANDOVER_BYTES)?;
             let boot = self.boot.as_ref().ok_or_else(|| format!("{BOOT_ID} cannot be read"))?;
             Handed::read(&bytes, boot, since_boot())
         });
         handed.map(Some).map_err(|why| {
-            format!("connections begin anew, because those left in {path} cannot be used: {why}")
+            self.is_at_work();
+            unusable(why)
         })
+    }
+
+    /// What was taken is of no more use.
+    pub(crate) fn is_at_work(&self) {
+        let _ = std::fs::remove_file(self.aside());
+    }
+
+    /// What was taken is left to the next weir: this one has not begun.
+    pub(crate) fn put_back(&self) {
+        let _ = std::fs::rename(self.aside(), &self.path);
+    }
+
+    /// What a weir was writing that was killed meanwhile: it holds the secret.
+    fn remove_unfinished(&self) {
+        let Some(entries) = self.path.parent().and_then(|folder| folder.read_dir().ok()) else {
+            return;
+        };
+        let is_unfinished = |name: &OsStr| name.as_bytes().starts_with(UNFINISHED.as_bytes());
+        for entry in entries.flatten().filter(|entry| is_unfinished(&entry.file_name())) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+
+    fn aside(&self) -> PathBuf {
+        self.path.with_extension("taken")
     }
 
     /// Leaves it to the next weir, in place of what may lie there.
     ///
     /// # Errors
     /// Why it could not be written, in a sentence with its consequence.
-    pub(crate) fn leave(&self, estate: &Estate, left_at: Instant) -> Result<String, String> {
+    pub(crate) fn leave(
+        &self,
+        connections: &Connections,
+        left_at: Instant,
+    ) -> Result<String, String> {
         let path = self.path.display();
         let lost = |why: String| format!("connections are not left to the next weir: {why}");
         let boot = self.boot.as_ref().ok_or_else(|| lost(format!("{BOOT_ID} cannot be read")))?;
-        let bytes = estate.write(boot, left_at).map_err(lost)?;
+        let bytes = connections.write(boot, left_at).map_err(lost)?;
+        self.remove_unfinished();
         files::replace_secret(&self.path, bytes)
             .map_err(|e| lost(format!("{path}: {}", files::why_not_written(&e))))?;
-        let left_out = match estate.left_out {
+        let left_out = match connections.left_out {
             0 => String::new(),
             n => format!("; {n} are not, because {} are the most", Bytes::new(HANDOVER_BYTES)),
         };
-        Ok(format!("{} connections are left to the next weir in {path}{left_out}", estate.flows))
+        Ok(format!(
+            "{} connections are left to the next weir in {path}{left_out}",
+            connections.flows
+        ))
     }
 }
 
 /// What was taken over, in a sentence.
 fn said(imported: &Imported, age: Span) -> String {
-    let Imported { placed, renewed, known: _, no_room, foreign } = imported;
-    let taken = placed + renewed;
-    let lost = match no_room + foreign {
+    let lost = match lost(imported) {
         0 => String::new(),
         lost => format!("; {lost} found no place and begin anew"),
     };
-    let ms = age.ns() / 1_000_000;
+    let (taken, ms) = (taken(imported), age.ns() / 1_000_000);
     format!("{taken} connections of the weir before were taken over after {ms} ms{lost}")
+}
+
+/// Those that are known now. The table was empty: who was given another's place has taken that of
+/// one of them.
+const fn taken(imported: &Imported) -> u32 {
+    imported.placed + imported.renewed
+}
+
+const fn lost(imported: &Imported) -> u32 {
+    imported.in_all() - taken(imported) - imported.known
 }
 
 /// Ports that only send.

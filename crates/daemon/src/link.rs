@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-use weir_engine::{Change, Config, Engine, Imported, Layout, Planner, RoundTrips, Snapshot};
+use weir_engine::{Change, Config, Engine, Layout, Planner, RoundTrips, Snapshot};
 use weir_io::Port;
 use weir_io::wait::{Wait, now};
 use weir_packet::{BySide, Member, Pool};
@@ -14,7 +14,7 @@ use weir_units::{ByWay, Rate};
 use weir_xdp::{Counts, Heart};
 
 use crate::facts::Facts;
-use crate::handover::Handed;
+use crate::handover::{Handed, TakenOver};
 use crate::mail::{Answer, Ask, Mail, post};
 use crate::pulse::Pulse;
 use crate::reader::{Reader, Terms};
@@ -40,7 +40,7 @@ pub(crate) struct Link {
     round_trips: RoundTrips,
     passed: BySide<Option<Counts>>,
     /// What became of the connections of the weir before.
-    taken_over: Option<Imported>,
+    taken_over: TakenOver,
     thread: Option<std::thread::JoinHandle<Stopped>>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Start {
     /// The bridge that carries them when weir does not.
     pub(crate) bypass: Option<String>,
     /// What the weir before has left.
-    pub(crate) handed: Option<Handed>,
+    pub(crate) left: Result<Option<Handed>, String>,
     /// Runs on the packet thread before the first turn: pinning, priority.
     pub(crate) settle_in: Box<dyn FnOnce() + Send>,
 }
@@ -71,7 +71,7 @@ impl Link {
         let layout = first.layout();
         let mut engine = Engine::new(start.config, start.pool, first, now());
         // no frame has come yet
-        let taken_over = start.handed.as_ref().and_then(|handed| handed.goes_to(&mut engine));
+        let taken_over = TakenOver::of(start.left, &mut engine);
         let facts = Arc::new(Facts::default());
         let wait = Wait::new().map_err(|e| format!("nothing to wait on: {e}"))?;
         let ([mail, readers], post) = post(&wait.waker());
@@ -203,9 +203,9 @@ impl Link {
         self.passed
     }
 
-    /// Connections that were taken over from the weir before, if that has left any.
-    pub(crate) fn taken_over(&self) -> Option<u64> {
-        self.taken_over.map(|taken| u64::from(taken.placed + taken.renewed))
+    /// What became of the connections of the weir before.
+    pub(crate) const fn taken_over(&self) -> &TakenOver {
+        &self.taken_over
     }
 
     /// Puts a port to use, in place of the one that was there.

@@ -23,7 +23,7 @@ use crate::begin::begin;
 use crate::clock;
 use crate::control::Control;
 use crate::facts::Facts;
-use crate::handover::{Estate, Handed, Will, send_the_rest};
+use crate::handover::{Connections, Handed, HandoverFile, send_the_rest};
 use crate::history::History;
 use crate::http;
 use crate::link::{Link, Start};
@@ -92,10 +92,12 @@ fn up(args: &Args) -> Result<ExitCode, ExitCode> {
         ExitCode::from(2)
     })?;
     pulse.has_bypass = kept.bridge.is_some();
-    let (will, fresh_seed) = (Will::at(history.folder()), seed().map_err(|why| problem(&why))?);
+    let (handover, fresh_seed) =
+        (HandoverFile::at(history.folder()), seed().map_err(|why| problem(&why))?);
     let notes = give_up(user, args, &name).map_err(|why| problem(&why))?;
     kept.notes.iter().chain(&notes).for_each(|note| say(&format!("weir: {note}")));
-    let (handed, seed) = handed(&will, fresh_seed);
+    let left = handover.take();
+    let seed = seed_of(&left).unwrap_or(fresh_seed);
     let (cpu, first, queue_frames) = (args.cpu, !args.polite, args.queue as usize);
     let (settled, has_settled) = mpsc::sync_channel(1);
     let link = Link::start(Start {
@@ -107,32 +109,32 @@ fn up(args: &Args) -> Result<ExitCode, ExitCode> {
         pulse,
         way: kept.backend.name(),
         bypass: kept.bridge.clone(),
-        handed,
+        left,
         settle_in: Box::new(move || drop(settled.send(settle_in(cpu, first)))),
     });
-    let (link, reader) = link.map_err(|why| problem(&why))?;
+    let failed = |why: String| {
+        handover.put_back();
+        problem(&why)
+    };
+    let (link, reader) = link.map_err(failed)?;
     // frames of strangers are not read before the thread that reads them has given up its rights
     let settled = has_settled.recv().unwrap_or_else(|_| Err("the packet thread has ended".into()));
     let notes = settled.and_then(|notes| rights::keep_least().map(|()| notes));
-    notes.map_err(|why| problem(&why))?.iter().for_each(|note| say(&format!("weir: {note}")));
+    notes.map_err(failed)?.iter().for_each(|note| say(&format!("weir: {note}")));
+    handover.is_at_work();
     let helper = kept.helper.clone();
     files::open_policies_by(Box::new(move |path| ports::held(&helper).read(path)));
     kept.take_over();
     print_aside();
     say(&begun(&link, &kept));
     let control = Control::new(link, begin, history, &file, now());
-    Ok(serve((control, reader), &doors, signals, (kept, &will, seed)))
+    Ok(serve((control, reader), &doors, signals, (kept, &handover, seed)))
 }
 
-/// What the weir before has left, and the secret by which hosts are told apart: its own where there
-/// is one, because connections of hosts that spoof others are known by it.
-fn handed(will: &Will, fresh_seed: u128) -> (Option<Handed>, u128) {
-    let handed = will.take().unwrap_or_else(|why| {
-        say(&format!("weir: {why}"));
-        None
-    });
-    let seed = handed.as_ref().map_or(fresh_seed, |handed| handed.estate.seed);
-    (handed, seed)
+/// The secret by which hosts are told apart is that of the weir before, where it has left any:
+/// connections of hosts that spoof others are known by it.
+fn seed_of(left: &Result<Option<Handed>, String>) -> Option<u128> {
+    left.as_ref().ok()?.as_ref().map(|handed| handed.connections.seed)
 }
 
 /// Looks after the link; what is new is logged, what is wrong is told to systemd as well.
@@ -172,7 +174,7 @@ fn serve(
     (control, reader): (Control, Reader),
     doors: &Doors,
     signals: Signals,
-    (kept, will, seed): (Kept, &Will, u128),
+    (kept, handover, seed): (Kept, &HandoverFile, u128),
 ) -> ExitCode {
     let (sender, receiver) = mpsc::channel();
     let forward = sender.clone();
@@ -206,18 +208,18 @@ fn serve(
     let cut = kept.let_go().err();
     cut.iter().for_each(|why| say(&format!("weir: {why}")));
     std::thread::park_timeout(LAST_ARRIVALS);
-    let estate = link.stop().map(|mut stopped| {
+    let connections = link.stop().map(|mut stopped| {
         let left_at = since_boot();
-        let estate = Estate::of(stopped.driver.engine_mut(), seed, now() + stopped.ahead);
+        let connections = Connections::of(stopped.driver.engine_mut(), seed, now() + stopped.ahead);
         send_the_rest(stopped, VERY_LAST);
-        (estate, left_at)
+        (connections, left_at)
     });
     if !broken {
         kept.leave();
     }
     // last: a disk that hangs holds up nothing
-    if let Some((estate, left_at)) = estate {
-        let (Ok(line) | Err(line)) = will.leave(&estate, left_at);
+    if let Some((connections, left_at)) = connections {
+        let (Ok(line) | Err(line)) = handover.leave(&connections, left_at);
         say(&format!("weir: {line}"));
     }
     if broken {

@@ -107,9 +107,9 @@ impl World {
     }
 
     /// A start after a weir that has left this.
-    fn with(folder: Folder, handed: Option<Handed>) -> World {
+    fn with(folder: Folder, left: Result<Option<Handed>, String>) -> World {
         let file = folder.0.join("p.toml");
-        World::made(folder, "l", Box::new(|| {}), (&file, handed))
+        World::made(folder, "l", Box::new(|| {}), (&file, left))
     }
 
     /// The same; `named` is what control calls the file.
@@ -119,14 +119,14 @@ impl World {
         settle_in: Box<dyn FnOnce() + Send>,
         named: &Path,
     ) -> World {
-        World::made(folder, link, settle_in, (named, None))
+        World::made(folder, link, settle_in, (named, Ok(None)))
     }
 
     fn made(
         folder: Folder,
         link: &str,
         settle_in: Box<dyn FnOnce() + Send>,
-        (named, handed): (&Path, Option<Handed>),
+        (named, left): (&Path, Result<Option<Handed>, String>),
     ) -> World {
         let file = folder.0.join("p.toml");
         let history = History::open(&folder.0, link);
@@ -148,7 +148,7 @@ impl World {
             pulse: Pulse::default(),
             way: "memory",
             bypass: None,
-            handed,
+            left,
             settle_in,
         })
         .unwrap();

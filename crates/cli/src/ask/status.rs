@@ -28,6 +28,7 @@ pub(super) fn lines(status: &Status) -> Vec<String> {
     });
     let known = grouped(status.flows.unwrap_or(0));
     lines.push(format!("{known} connections in the flow table{before}"));
+    lines.extend(status.not_taken_over.iter().map(|why| format!("since the start: {why}")));
     lines.push(format!("{} revisions are kept in {}", status.history.kept, status.history.folder));
     lines.push(format!(
         "up for {}; weir {}, started with {}",

@@ -1,18 +1,19 @@
 //! A weir that ends, and the one that begins after it.
 
+use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use weir_io::wait::since_boot;
 
 use super::*;
-use crate::handover::{Estate, Handed, Will, send_the_rest};
+use crate::handover::{Connections, Handed, HandoverFile, send_the_rest};
 
 /// Ends the first one, and tells what it has left.
-fn ended(world: World) -> (Folder, Estate) {
+fn ended(world: World) -> (Folder, Connections) {
     let mut stopped = world.asked.control.end().stop().unwrap();
-    let estate = Estate::of(stopped.driver.engine_mut(), 1, now() + stopped.ahead);
-    (world.folder, estate)
+    let connections = Connections::of(stopped.driver.engine_mut(), 1, now() + stopped.ahead);
+    (world.folder, connections)
 }
 
 fn known(asked: &mut Asked) -> u64 {
@@ -32,25 +33,34 @@ fn at_work(name: &str) -> World {
     world
 }
 
-fn left(name: &str) -> (Folder, Will, Vec<u8>) {
-    let (folder, estate) = ended(at_work(name));
-    assert_eq!((estate.flows, estate.left_out), (u64::from(FLOWS), 0));
-    let will = Will::of_boot(&folder.0, "a");
-    let said = will.leave(&estate, since_boot()).unwrap();
+fn left(name: &str) -> (Folder, HandoverFile, Vec<u8>) {
+    let (folder, connections) = ended(at_work(name));
+    assert_eq!((connections.flows, connections.left_out), (u64::from(FLOWS), 0));
+    let file = HandoverFile::of_boot(&folder.0, "a");
+    let said = file.leave(&connections, since_boot()).unwrap();
     assert!(said.contains("8 connections are left"), "{said}");
     let path = folder.0.join("connections");
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let bytes = std::fs::read(path).unwrap();
-    (folder, will, bytes)
+    (folder, file, bytes)
 }
 
 #[test]
 fn the_next_weir_knows_the_connections_of_the_one_before() {
-    let (folder, will, _) = left("handover-next");
-    let handed = will.take().unwrap().unwrap();
-    assert_eq!(handed.estate.seed, 1);
-    assert!(will.take().unwrap().is_none(), "it is taken once");
-    let mut world = World::with(folder, Some(handed));
+    let (folder, file, _) = left("handover-next");
+    let handed = file.take().unwrap().unwrap();
+    assert_eq!(handed.connections.seed, 1);
+    assert!(file.take().unwrap().is_none(), "it is taken once");
+    // a weir that failed to begin leaves it to the next one
+    file.put_back();
+    assert!(file.take().unwrap().is_some());
+    file.is_at_work();
+    file.put_back();
+    assert!(file.take().unwrap().is_none());
+    let names = std::fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name());
+    let stays = |name: &OsString| name.to_str().unwrap().starts_with("connections");
+    assert_eq!(names.filter(stays).count(), 0);
+    let mut world = World::with(folder, Ok(Some(handed)));
     assert_eq!(known(&mut world.asked), u64::from(FLOWS));
     let status = ask(&mut world.asked, Request::Status, now());
     assert_eq!(status["taken_over"], u64::from(FLOWS));
@@ -76,8 +86,8 @@ fn what_waits_leaves_in_order_before_the_end() {
     assert_eq!(numbers, (0..120).collect::<Vec<_>>());
     let mut stopped = link.stop().unwrap();
     assert!(stopped.ahead > Span::ZERO, "it has waited for each frame");
-    let estate = Estate::of(stopped.driver.engine_mut(), 1, now() + stopped.ahead);
-    assert_eq!(estate.flows, 1);
+    let connections = Connections::of(stopped.driver.engine_mut(), 1, now() + stopped.ahead);
+    assert_eq!(connections.flows, 1);
 }
 
 #[test]
@@ -102,62 +112,85 @@ fn frames_that_a_full_port_refused_leave_when_it_takes_them() {
 #[test]
 fn without_a_weir_before_nothing_is_said() {
     let folder = Folder::new("handover-none");
-    assert!(Will::at(&folder.0).take().unwrap().is_none());
+    assert!(HandoverFile::at(&folder.0).take().unwrap().is_none());
     let mut world = World::new("handover-fresh");
     assert_eq!(ask(&mut world.asked, Request::Status, now())["taken_over"], Value::Null);
 }
 
 #[test]
 fn what_cannot_be_used_is_said_and_removed() {
-    let (folder, will, bytes) = left("handover-unusable");
+    let (folder, file, bytes) = left("handover-unusable");
     let path = folder.0.join("connections");
-    let no = |will: &Will, bytes: &[u8], why: &str| {
+    let no = |file: &HandoverFile, bytes: &[u8], why: &str| {
         std::fs::write(&path, bytes).unwrap();
-        let said = will.take().map(drop).unwrap_err();
+        let said = file.take().map(drop).unwrap_err();
         assert!(said.contains(why) && said.contains("connections begin anew"), "{said}");
         assert!(!path.exists(), "{why}: it is removed");
     };
-    no(&Will::of_boot(&folder.0, "b"), &bytes, "the machine has been restarted since");
-    no(&will, &[], "it is not what was written there");
-    no(&will, &bytes[..bytes.len() - 1], "it is not what was written there");
+    no(&HandoverFile::of_boot(&folder.0, "b"), &bytes, "the machine has been restarted since");
+    no(&file, &[], "it is not what was written there");
+    no(&file, &bytes[..bytes.len() - 1], "it is not what was written there");
     let mut other = bytes.clone();
     other[40] ^= 1;
-    no(&will, &other, "it is not what was written there");
-    let (_, estate) = ended(at_work("handover-old"));
+    no(&file, &other, "it is not what was written there");
+    let (_, connections) = ended(at_work("handover-old"));
     let ago = |span| {
-        let _ = will.leave(&estate, since_boot() - span);
+        let _ = file.leave(&connections, since_boot() - span);
         std::fs::read(&path).unwrap()
     };
     let up = since_boot().since(Instant::ZERO);
     if up > Span::from_secs(700) {
-        no(&will, &ago(Span::from_secs(601)), "it was left 601 s ago");
+        no(&file, &ago(Span::from_secs(601)), "it was left 601 s ago");
     }
-    let _ = will.leave(&estate, since_boot() + Span::from_secs(60));
-    no(&will, &std::fs::read(&path).unwrap(), "it was left");
+    let _ = file.leave(&connections, since_boot() + Span::from_secs(60));
+    no(&file, &std::fs::read(&path).unwrap(), "it was left");
     std::fs::create_dir(&path).unwrap();
-    assert!(will.take().is_err());
+    let said = file.take().map(drop).unwrap_err();
+    assert!(said.contains("it is a directory; remove it"), "{said}");
+    assert!(file.leave(&connections, since_boot()).is_err());
+}
+
+#[test]
+fn what_was_lost_is_said_in_the_status() {
+    let folder = World::new("handover-lost").stop();
+    let mut world = World::with(folder, Err("nothing can be used".to_owned()));
+    let status = ask(&mut world.asked, Request::Status, now());
+    assert_eq!(status["taken_over"], Value::Null);
+    assert_eq!(status["not_taken_over"], "nothing can be used");
+}
+
+#[test]
+fn what_a_weir_that_was_killed_was_writing_does_not_stay() {
+    let (folder, connections) = ended(World::new("handover-killed"));
+    let unfinished = folder.0.join("connections.weir-12");
+    std::fs::write(&unfinished, "a secret").unwrap();
+    let file = HandoverFile::of_boot(&folder.0, "a");
+    file.leave(&connections, since_boot()).unwrap();
+    assert!(!unfinished.exists() && folder.0.join("connections").exists());
 }
 
 #[test]
 fn another_version_is_refused_by_its_number() {
-    let (folder, will, bytes) = left("handover-version");
+    let (folder, file, bytes) = left("handover-version");
     let text = &bytes[..bytes.len() - 8];
     let at = text.iter().position(|&byte| byte == b'\n').unwrap();
     let mut other = br#"{"version":7,"words":"of its own"}"#.to_vec();
     other.extend_from_slice(&text[at..]);
     other.extend(crate::revision::check(&other).to_be_bytes());
     std::fs::write(folder.0.join("connections"), other).unwrap();
-    let said = will.take().map(drop).unwrap_err();
+    let said = file.take().map(drop).unwrap_err();
     assert!(said.contains("it is of version 7, and this weir reads 2"), "{said}");
 }
 
 #[test]
-fn an_estate_whose_batches_are_damaged_gives_what_stands_before() {
-    let (folder, will, _) = left("handover-damaged");
-    let Handed { mut estate, age } = will.take().unwrap().unwrap();
-    estate.damage();
-    let mut world = World::with(folder, Some(Handed { estate, age }));
+fn connections_whose_batches_are_damaged_give_those_that_can_be_read() {
+    let (folder, file, _) = left("handover-damaged");
+    let Handed { mut connections, age } = file.take().unwrap().unwrap();
+    connections.damage();
+    let mut world = World::with(folder, Ok(Some(Handed { connections, age })));
     assert_eq!(known(&mut world.asked), u64::from(FLOWS));
     let status = ask(&mut world.asked, Request::Status, now());
-    assert_eq!(status["taken_over"], Value::Null, "not all could be read");
+    assert_eq!(status["taken_over"], u64::from(FLOWS));
+    let why = status["not_taken_over"].as_str().unwrap();
+    assert!(why.contains("not all connections left by it can be read"), "{why}");
 }
