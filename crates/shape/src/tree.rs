@@ -400,7 +400,7 @@ impl Tree {
     fn descend(&mut self, now: Instant) -> Option<u32> {
         let mut at = LINK;
         loop {
-            at = self.interiors[at as usize].next(now, &mut self.nodes, &self.clocks.dues)?;
+            at = self.interiors[at as usize].next(now, &mut self.nodes, &mut self.clocks.dues)?;
             if self.nodes[at as usize].kind != Kind::Interior {
                 return Some(at);
             }

@@ -2,7 +2,10 @@
 //! somebody edits. Nobody starves, nobody gains, and no ceiling gives its burst anew.
 
 mod asleep;
+mod both;
 mod turns;
+
+use std::ops::RangeInclusive;
 
 use weir_packet::{Headers, Label, Pool, Side};
 use weir_shape::FrameCost;
@@ -21,6 +24,8 @@ struct World {
     spec: Spec,
     now: Instant,
     backlogged: Vec<u32>,
+    /// The lengths of frames; those of a leaf are of one.
+    lens: RangeInclusive<usize>,
     /// Frames sent, by leaf, and all in their order.
     sent: Vec<u64>,
     order: Vec<u32>,
@@ -40,22 +45,35 @@ fn spec(rate: Rate, nodes: Vec<NodeSpec>) -> Spec {
 
 impl World {
     fn new(spec: Spec, backlogged: impl IntoIterator<Item = u32>) -> World {
+        World::with(spec, backlogged, LEN..=LEN)
+    }
+
+    fn with(
+        spec: Spec,
+        backlogged: impl IntoIterator<Item = u32>,
+        lens: RangeInclusive<usize>,
+    ) -> World {
         let mut tree = Tree::new(4_096, 4_096, 0, START);
         let mut edit = Edit::between(&Spec::default(), &spec);
         tree.apply(START, &mut edit, |leaf| leaf, |_, _, _| {});
-        let pool = Pool::new(4_096, LEN);
+        let pool = Pool::new(4_096, *lens.end());
         let most = spec.nodes.iter().map(|n| n.number as usize).max().expect("a leaf");
         let backlogged: Vec<u32> = backlogged.into_iter().collect();
         let sent = vec![0; most + 1];
-        let mut world = World { tree, pool, spec, now: START, backlogged, sent, order: vec![] };
+        let order = vec![];
+        let mut world = World { tree, pool, spec, now: START, backlogged, lens, sent, order };
         for _ in 0..2 {
             world.backlogged.clone().into_iter().for_each(|leaf| world.push(leaf));
         }
         world
     }
 
+    fn len(&self, leaf: u32) -> usize {
+        self.lens.start() + leaf as usize * 617 % (1 + self.lens.end() - self.lens.start())
+    }
+
     fn push(&mut self, leaf: u32) {
-        let frame = self.pool.fill(&[0; LEN]).expect("a buffer");
+        let frame = self.pool.fill(&[0; 1_514][..self.len(leaf)]).expect("a buffer");
         let label = Label { leaf, ..Label::new(Side::Lan, &Headers::EMPTY) };
         assert!(matches!(self.tree.push(self.now, frame, label), Ok(None)));
     }
@@ -75,6 +93,11 @@ impl World {
             }
             return true;
         }
+    }
+
+    fn runs(&mut self, span: Span) {
+        let end = self.now + span;
+        while self.step(end) {}
     }
 
     fn steps(&mut self, count: usize) {

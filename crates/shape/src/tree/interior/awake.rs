@@ -40,7 +40,7 @@ impl World {
 
     /// Sends a frame of whoever is next, and tells who that was.
     fn send(&mut self, bytes: u32, stays: bool) -> u32 {
-        let number = self.interior.next(self.now, &mut self.nodes, &[]).expect("has frames");
+        let number = self.interior.next(self.now, &mut self.nodes, &mut []).expect("has frames");
         self.interior.sent(number, &mut self.nodes[number as usize], (bytes, bytes), stays);
         number
     }
@@ -186,7 +186,7 @@ fn time_is_never_before_who_starts_first_nor_behind_who_should_have_finished() {
     for (kinds, base) in [1, 2].into_iter().flat_map(|kinds| bases.map(|base| (kinds, base))) {
         let after = |v| {
             let mut world = two(kinds, base, v);
-            assert_eq!(world.interior.next(world.now, &mut world.nodes, &[]), Some(0));
+            assert_eq!(world.interior.next(world.now, &mut world.nodes, &mut []), Some(0));
             let Interior { v, slot, .. } = world.interior;
             (v.wrapping_sub(base) / BYTE, slot.cast_signed(), world.gone())
         };
@@ -202,7 +202,7 @@ fn time_is_never_before_who_starts_first_nor_behind_who_should_have_finished() {
             let mut world = two(kinds, base, v);
             // what the others lack, and three for each of three (rounded down)
             world.interior.moves_on_by(200 + 3 * by);
-            assert_eq!(world.interior.next(world.now, &mut world.nodes, &[]), Some(0));
+            assert_eq!(world.interior.next(world.now, &mut world.nodes, &mut []), Some(0));
             world.interior.v.wrapping_sub(base) / BYTE
         };
         for (v, by, is) in [(2_000, 1_000, 2_999), (3_000, 9_000, 3_520), (9_000, 400, 9_000)] {
@@ -276,7 +276,8 @@ fn who_is_served_for_its_guarantee_and_is_then_alone_is_no_longer_due() {
     let others = |world: &World| world.interior.owed.as_ref().map(|owed| owed.others());
     assert_eq!(others(&world), Some(1));
     let mut send = |world: &mut World, stays: [bool; 2]| {
-        let number = world.interior.next(world.now, &mut world.nodes, &dues).expect("has frames");
+        let number =
+            world.interior.next(world.now, &mut world.nodes, &mut dues).expect("has frames");
         let (node, due) = (&mut world.nodes[number as usize], &mut dues[number as usize]);
         let is_due = node.share.flags.has(Flags::IS_DUE);
         let counted =
@@ -349,7 +350,7 @@ fn late() -> (World, Vec<Due>) {
 #[test]
 fn whoever_wakes_when_nobody_is_awake_begins_now() {
     let (mut world, mut dues) = late();
-    assert_eq!(world.interior.next(world.now, &mut world.nodes, &dues), Some(0));
+    assert_eq!(world.interior.next(world.now, &mut world.nodes, &mut dues), Some(0));
     for n in 0..2 {
         let node = &mut world.nodes[n as usize];
         world.interior.sent(n, node, (1_000, 1_000), false);
@@ -383,8 +384,8 @@ fn whoever_wakes_beside_one_that_is_late_and_alone_begins_with_it() {
 
 #[test]
 fn time_that_ran_on_stands_when_one_is_left_alone() {
-    let (mut world, dues) = late();
-    assert_eq!(world.interior.next(world.now, &mut world.nodes, &dues), Some(0));
+    let (mut world, mut dues) = late();
+    assert_eq!(world.interior.next(world.now, &mut world.nodes, &mut dues), Some(0));
     let ran_on = |world: &World| world.interior.owed.as_ref().and_then(|o| o.ran_on_from());
     assert_eq!(ran_on(&world), Some(world.interior.v));
     world.interior.sent(0, &mut world.nodes[0], (1_000, 1_000), false);
@@ -397,12 +398,12 @@ fn time_that_ran_on_stands_when_one_is_left_alone() {
 fn time_that_ran_on_goes_back_for_the_next_that_is_chosen_by_weight() {
     let (mut world, mut dues) = late();
     let was = world.interior.v;
-    assert_eq!(world.interior.next(world.now, &mut world.nodes, &dues), Some(0));
+    assert_eq!(world.interior.next(world.now, &mut world.nodes, &mut dues), Some(0));
     world.interior.v = was.wrapping_add(9_000 * BYTE);
     // nobody is due any more
     dues[0].shifts(0, 1 << 40);
     let most = world.interior.bounds(&mut world.nodes).map(|(_, least_f)| least_f);
-    assert!(world.interior.next(world.now, &mut world.nodes, &dues).is_some());
+    assert!(world.interior.next(world.now, &mut world.nodes, &mut dues).is_some());
     assert_eq!(Some(world.interior.v), most);
 }
 
@@ -410,7 +411,7 @@ fn time_that_ran_on_goes_back_for_the_next_that_is_chosen_by_weight() {
 fn an_edit_finds_time_where_the_next_would_be_chosen_by_weight() {
     let (mut world, mut dues) = late();
     let was = world.interior.v;
-    assert_eq!(world.interior.next(world.now, &mut world.nodes, &dues), Some(0));
+    assert_eq!(world.interior.next(world.now, &mut world.nodes, &mut dues), Some(0));
     // it runs on while others are served because they are due
     world.interior.v = was.wrapping_add(9_000 * BYTE);
     world.interior.comes_to_order(world.now, &mut world.nodes, &mut dues);

@@ -152,6 +152,8 @@ impl Interior {
         match (&mut self.owed, alone) {
             (Some(owed), Some(alone)) => {
                 let (node, due) = (&nodes[alone as usize], &mut dues[alone as usize]);
+                // while it was alone nobody lacked anything
+                due.uncounted = 0;
                 owed.is_joined(now, due);
                 owed.has_only(now, node, due);
             }

@@ -2,6 +2,7 @@
 
 use weir_units::Instant;
 
+use super::counted::MOST_PASSED;
 use super::{FRAME, Interior};
 use crate::tree::calendar::Calendar;
 use crate::tree::heap::before;
@@ -12,7 +13,12 @@ impl Interior {
     /// Which child goes next; `None` when none has anything to send. If it is looked up in a
     /// calendar, it is taken out of it.
     #[inline]
-    pub(crate) fn next(&mut self, now: Instant, nodes: &mut [Node], dues: &[Due]) -> Option<u32> {
+    pub(crate) fn next(
+        &mut self,
+        now: Instant,
+        nodes: &mut [Node],
+        dues: &mut [Due],
+    ) -> Option<u32> {
         if let Some(number) = self.alone() {
             return Some(number);
         }
@@ -25,6 +31,16 @@ impl Interior {
             }
             was = owed.chosen_at;
         }
+        let number = self.by_weight(was, nodes)?;
+        if self.owed.is_none() || dues[number as usize].uncounted == 0 {
+            return Some(number);
+        }
+        self.after_who_passes(number, was, nodes, dues)
+    }
+
+    /// Which child goes next by its weight.
+    #[inline]
+    fn by_weight(&mut self, was: u64, nodes: &mut [Node]) -> Option<u32> {
         if let [calendar] = &mut *self.kinds {
             let number = first(calendar, nodes)?;
             if self.v.wrapping_sub(calendar.start()) > calendar.frame {
@@ -51,6 +67,25 @@ impl Interior {
             self.forgets_the_gone();
         }
         self.v = within(self.v, least, most);
+    }
+
+    /// The child that goes next by weight after `number` and others that pass their turns.
+    #[inline(never)]
+    fn after_who_passes(
+        &mut self,
+        mut number: u32,
+        was: u64,
+        nodes: &mut [Node],
+        dues: &mut [Due],
+    ) -> Option<u32> {
+        for _ in 0..MOST_PASSED {
+            if !self.passes(number, nodes, dues) {
+                break;
+            }
+            self.move_on();
+            number = self.next_of_kinds(was, nodes)?;
+        }
+        Some(number)
     }
 
     #[inline(never)]

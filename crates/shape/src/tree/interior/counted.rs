@@ -1,6 +1,7 @@
 //! How much of what a guarantee took counts as the child's part by weight: all of it, or the child
-//! would have both. Where it is ahead of its part by some frames, more would hold it back for long,
-//! and time would run ahead of all others; so that counts later, once the child goes by weight.
+//! would have both. Where it is ahead of its part by two frames, more would make time run ahead of
+//! all others. That counts later, as soon as time comes nearer; or when the child is next by
+//! weight: then it passes its turn, for it has had that already.
 
 use weir_units::Instant;
 
@@ -13,13 +14,19 @@ use crate::tree::pauses::Carried;
 /// Bytes that a guarantee takes ahead of the child's part, and that count as that at once; a larger
 /// frame does too.
 const COUNTED: u64 = 2 * FRAME;
-/// No more bytes than these are remembered to count later.
-const MOST_UNCOUNTED: u32 = 1 << 17;
+/// What is remembered to count later is no more than the child has by its weight while each of the
+/// others has so many frames. So far apart are children in the order of priorities at most.
+const OTHERS: u128 = 4;
+/// No more bytes than these are remembered, in any case.
+const MOST_UNCOUNTED: u32 = 1 << 22;
+/// Bytes that count when a child passes its turn.
+const PASSED: u32 = 4 * 1_536;
+/// Turns that children pass before one is served: a bound on the work for a frame.
+pub(super) const MOST_PASSED: u32 = 4;
 
 impl Interior {
     /// The clock of a child goes on by a frame, and what clocks may take is counted. Returns how
-    /// many bytes count as the child's part by weight: what a guarantee took and did not count then
-    /// does once the child goes by weight.
+    /// many bytes count as the child's part by weight, what did not count before among them.
     pub(crate) fn clocks_go_on(
         &mut self,
         now: Instant,
@@ -29,47 +36,72 @@ impl Interior {
     ) -> u32 {
         let Some(owed) = &mut self.owed else { return bytes };
         owed.sent(now, node, due, (u64::from(bytes), line));
-        let share = &mut node.share;
-        if share.flags.has(Flags::IS_DUE) {
-            let counted = self.counts(share, bytes);
-            if counted < bytes {
-                due.uncounted = (due.uncounted + (bytes - counted)).min(self.most_uncounted(share));
-            }
-            return counted;
+        if !node.share.flags.has(Flags::IS_DUE) {
+            return bytes;
         }
-        let late = due.uncounted.min(bytes);
-        due.uncounted -= late;
-        bytes + late
+        node.share.flags.clear(Flags::IS_DUE);
+        self.counts(&node.share, due, bytes)
     }
 
-    /// Bytes that are remembered to count later: what the child has by its weight while all have a
-    /// frame, for so far apart may children be in the order of priorities, less what counts at
-    /// once. One that has its guarantee and never its part is no further ahead.
-    fn most_uncounted(&mut self, share: &Share) -> u32 {
-        let frames = u64::from(self.count & !ALONE) * FRAME;
-        let part = frames.saturating_mul(self.per_byte()) / share.per_byte.max(1);
-        let most = part.saturating_sub(COUNTED).min(MOST_UNCOUNTED.into());
-        u32::try_from(most).unwrap_or(MOST_UNCOUNTED)
-    }
-
-    /// How many of the bytes that a guarantee took count as the child's part by weight: never so
-    /// many that the child would be held back for long.
     #[inline(never)]
-    fn counts(&self, share: &mut Share, bytes: u32) -> u32 {
-        share.flags.clear(Flags::IS_DUE);
-        let ahead = u64::from(bytes).max(COUNTED);
+    fn counts(&self, share: &Share, due: &mut Due, frame: u32) -> u32 {
+        let bytes = frame.saturating_add(due.uncounted);
+        let counted = bytes.min(self.room(share, frame));
+        let rest = bytes - counted;
+        due.uncounted = if rest > 0 { rest.min(self.most_uncounted(share)) } else { 0 };
+        counted
+    }
+
+    /// How many bytes the child may be served until it is two frames ahead of time, or one that is
+    /// larger.
+    fn room(&self, share: &Share, frame: u32) -> u32 {
+        let ahead = u64::from(frame).max(COUNTED);
         let most = self.v.wrapping_add(ahead.wrapping_mul(share.per_byte));
         if before(most, share.s) {
             return 0;
         }
         let room = most.wrapping_sub(share.s) / share.per_byte.max(1);
-        u32::try_from(room).unwrap_or(bytes).min(bytes)
+        u32::try_from(room).unwrap_or(u32::MAX)
+    }
+
+    /// Bytes that are remembered to count later. One that has its guarantee and never its part is
+    /// no further ahead.
+    fn most_uncounted(&self, share: &Share) -> u32 {
+        let frames = u128::from(u64::from(self.count & !ALONE) * FRAME);
+        let others = self.active_weight.saturating_sub(share.weight).max(1);
+        let part = OTHERS * frames * u128::from(share.weight) / u128::from(others);
+        let most = part.saturating_sub(COUNTED.into()).min(MOST_UNCOUNTED.into());
+        u32::try_from(most).unwrap_or(MOST_UNCOUNTED)
+    }
+
+    /// Whether the child that is next by weight passes its turn, for what it has had by its clock.
+    #[inline]
+    pub(super) fn passes(&mut self, number: u32, nodes: &mut [Node], dues: &mut [Due]) -> bool {
+        let due = &mut dues[number as usize];
+        if due.uncounted == 0 {
+            return false;
+        }
+        self.counts_late(number, &mut nodes[number as usize], due);
+        true
+    }
+
+    #[inline(never)]
+    fn counts_late(&mut self, number: u32, node: &mut Node, due: &mut Due) {
+        let bytes = due.uncounted.min(PASSED);
+        due.uncounted -= bytes;
+        let share = &mut node.share;
+        share.s = share.s.wrapping_add(u64::from(bytes).wrapping_mul(share.per_byte));
+        self.slot = self.slot.wrapping_add(bytes);
+        if !share.flags.has(Flags::LISTED) {
+            self.calendar(share.group).note(number, node);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tree::calendar::Calendar;
     use crate::tree::interior::WOKEN;
     use crate::tree::owed::Owed;
     use weir_units::Rate;
@@ -77,6 +109,8 @@ mod tests {
     fn share(weight: u64, per_byte: u64, s: u64) -> Share {
         Share { s, per_byte, weight, ..Share::default() }
     }
+
+    const RATE: Rate = Rate::from_bps(8);
 
     /// What is ahead of time, and behind it; also around the end of the circle.
     const TIMES: [u64; 3] = [5_000, u64::MAX - 100, 1 << 63];
@@ -86,11 +120,8 @@ mod tests {
         for v in TIMES {
             let interior = Interior { v, ..Interior::default() };
             let counts = |ahead: u32, bytes| {
-                let mut share = share(1, 10, v.wrapping_add(10 * u64::from(ahead)));
-                share.flags.set(Flags::IS_DUE | Flags::OWED);
-                let counted = interior.counts(&mut share, bytes);
-                assert!(share.flags.has(Flags::OWED) && !share.flags.has(Flags::IS_DUE));
-                counted
+                let share = share(1, 10, v.wrapping_add(10 * u64::from(ahead)));
+                interior.counts(&share, &mut Due::default(), bytes)
             };
             assert_eq!([counts(0, 1_000), counts(2 * 1_536 - 1_000, 1_000)], [1_000, 1_000]);
             assert_eq!([counts(2 * 1_536 - 400, 1_000), counts(2 * 1_536, 1_000)], [400, 0]);
@@ -100,33 +131,68 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_a_guarantee_took_counts_later_up_to_a_frame_of_each_sibling() {
-        for v in TIMES {
+    /// One of a quarter of the weight, beside 39 others.
+    struct Child {
+        interior: Interior,
+        nodes: [Node; 1],
+        dues: [Due; 1],
+    }
+
+    impl Child {
+        fn new(v: u64) -> Child {
             let owed = Some(Box::new(Owed::with_capacity(1)));
-            // its weight is a quarter, and 40 have something to send
-            let mut interior = Interior { v, per_byte: 10, owed, ..Interior::default() };
-            (interior.active_weight, interior.count) = (4, 40);
-            let mut node = Node { share: share(1, 40, v), ..Node::default() };
-            let mut due = Due::new(Rate::from_bps(8), false);
-            let mut sent = |is_due: bool, count| {
-                interior.count = count;
-                node.share.s = if is_due { v.wrapping_add(40 * COUNTED) } else { v };
-                if is_due {
-                    node.share.flags.set(Flags::IS_DUE);
-                }
-                let line = Carried::default();
-                interior.clocks_go_on(Instant::ZERO, &mut node, &mut due, (1_000, &line))
-            };
-            assert_eq!(sent(false, 40), 1_000);
-            assert_eq!([sent(true, 40), sent(true, 40)], [0, 0]);
-            // twice as much as it has by weight, until all has counted
-            assert_eq!([(); 3].map(|()| sent(false, 40)), [2_000, 2_000, 1_000]);
-            for (count, most) in [(40, 8 * 1_536), (8, 0), (4_000, MOST_UNCOUNTED)] {
-                (0..200).for_each(|_| _ = sent(true, count));
-                let later = (0..200).map(|_| sent(false, count) - 1_000).sum::<u32>();
-                assert_eq!(later, most, "{count}");
+            let kinds = vec![Calendar::new(0, 0, 1 << 20)].into();
+            let interior =
+                Interior { active_weight: 4, count: 40, ..Interior::new(kinds, owed, 4) };
+            let nodes = [Node { share: share(1, 40, v), ..Node::default() }];
+            Child { interior: Interior { v, ..interior }, nodes, dues: [Due::new(RATE, false)] }
+        }
+
+        /// How many bytes count of a frame of 1 000, so many bytes ahead of time.
+        fn sent(&mut self, is_due: bool, ahead: u64) -> u32 {
+            let node = &mut self.nodes[0];
+            node.share.s = self.interior.v.wrapping_add(40 * ahead);
+            if is_due {
+                node.share.flags.set(Flags::IS_DUE);
             }
+            let frame = (1_000, &Carried::default());
+            let counted = self.interior.clocks_go_on(Instant::ZERO, node, &mut self.dues[0], frame);
+            assert!(!node.share.flags.has(Flags::IS_DUE));
+            counted
+        }
+
+        /// How many bytes count when it is next by weight, if it passes its turn then.
+        fn passes(&mut self) -> Option<u64> {
+            let was = (self.nodes[0].share.s, self.interior.slot);
+            let passes = self.interior.passes(0, &mut self.nodes, &mut self.dues);
+            let bytes = u64::from(self.interior.slot - was.1);
+            assert_eq!(self.nodes[0].share.s, was.0.wrapping_add(40 * bytes));
+            passes.then_some(bytes)
+        }
+    }
+
+    #[test]
+    fn what_did_not_count_counts_once_time_is_nearer_or_the_child_passes_its_turn() {
+        for v in TIMES {
+            let mut child = Child::new(v);
+            assert_eq!([child.sent(true, 0), child.sent(false, COUNTED)], [1_000, 1_000]);
+            assert_eq!(child.passes(), None);
+            assert_eq!([(); 8].map(|()| child.sent(true, COUNTED)), [0; 8]);
+            assert_eq!(child.sent(true, COUNTED - 1_500), 1_500);
+            assert_eq!(child.sent(false, COUNTED), 1_000);
+            assert_eq!([(); 3].map(|()| child.passes()), [Some(6_144), Some(1_356), None]);
+        }
+    }
+
+    #[test]
+    fn no_more_is_remembered_than_the_child_has_while_the_others_have_four_frames() {
+        let mut child = Child::new(5_000);
+        let most = 40 * 2_048 - 3_072;
+        for (count, weight, most) in [(40, 4, most), (1, 4, 0), (4_000, 1, MOST_UNCOUNTED)] {
+            child.interior.count = count;
+            child.interior.active_weight = weight;
+            (0..5_000).for_each(|_| _ = child.sent(true, COUNTED));
+            assert_eq!(child.dues[0].uncounted, most, "{count}");
         }
     }
 
@@ -137,7 +203,7 @@ mod tests {
             let mut interior = Interior { v: 100, owed, ..Interior::default() };
             let mut nodes = [Node { share: share(1, 40, s), ..Node::default() }];
             nodes[0].share.flags.set(Flags::CLOCKS | Flags::OWED);
-            let mut dues = [Due::new(Rate::from_bps(8), false)];
+            let mut dues = [Due::new(RATE, false)];
             dues[0].uncounted = 7;
             interior.joins::<WOKEN>(Instant::ZERO, 0, &mut nodes, &mut dues);
             assert_eq!(dues[0].uncounted, if is_kept { 7 } else { 0 });
