@@ -5,6 +5,7 @@
 //! depend on it: without the file connections are classified anew.
 
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -288,18 +289,21 @@ impl HandoverFile {
         let unusable = |why: String| {
             format!("connections begin anew, because those left in {path} cannot be used: {why}")
         };
+        self.remove_unfinished();
         match std::fs::symlink_metadata(&self.path) {
-            Err(_) => return Ok(None),
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                // one that was killed before it was at work may have left it
+                self.is_at_work();
+                return Ok(None);
+            }
+            Err(e) => return Err(unusable(format!("it cannot be looked at: {e}"))),
             Ok(about) if about.is_dir() => {
                 let why = "it is a directory; remove it, or no weir can leave its connections";
                 return Err(unusable(why.to_owned()));
             }
             Ok(_) => {}
         }
-        // not a second time, whatever becomes of it: what it says is of now
-        let moved = std::fs::rename(&self.path, self.aside());
-        let moved =
-            moved.map_err(|e| format!("it cannot be moved: {}", files::why_not_written(&e)));
+        let moved = self.moves_aside();
         let handed = moved.and_then(|()| {
             let bytes = files::read_own(&self.aside(), HANDOVER_BYTES)?;
             let boot = self.boot.as_ref().ok_or_else(|| format!("{BOOT_ID} cannot be read"))?;
@@ -308,6 +312,18 @@ impl HandoverFile {
         handed.map(Some).map_err(|why| {
             self.is_at_work();
             unusable(why)
+        })
+    }
+
+    /// Nobody takes it a second time, whatever becomes of it: what it says is of now.
+    fn moves_aside(&self) -> Result<(), String> {
+        std::fs::rename(&self.path, self.aside()).map_err(|e| {
+            // it holds the secret
+            let _ = std::fs::remove_file(&self.path);
+            let aside = self.aside();
+            let cure = if aside.is_dir() { "; remove that directory" } else { "" };
+            let (aside, why) = (aside.display(), files::why_not_written(&e));
+            format!("it cannot be moved to {aside}: {why}{cure}")
         })
     }
 

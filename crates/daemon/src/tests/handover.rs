@@ -50,13 +50,12 @@ fn the_next_weir_knows_the_connections_of_the_one_before() {
     let (folder, file, _) = left("handover-next");
     let handed = file.take().unwrap().unwrap();
     assert_eq!(handed.connections.seed, 1);
-    assert!(file.take().unwrap().is_none(), "it is taken once");
     // a weir that failed to begin leaves it to the next one
     file.put_back();
     assert!(file.take().unwrap().is_some());
     file.is_at_work();
     file.put_back();
-    assert!(file.take().unwrap().is_none());
+    assert!(file.take().unwrap().is_none(), "it is taken once");
     let names = std::fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name());
     let stays = |name: &OsString| name.to_str().unwrap().starts_with("connections");
     assert_eq!(names.filter(stays).count(), 0);
@@ -144,6 +143,11 @@ fn what_cannot_be_used_is_said_and_removed() {
     }
     let _ = file.leave(&connections, since_boot() + Span::from_secs(60));
     no(&file, &std::fs::read(&path).unwrap(), "it was left");
+    let aside = folder.0.join("connections.taken");
+    std::fs::create_dir(&aside).unwrap();
+    no(&file, &bytes, "connections.taken: ");
+    no(&file, &bytes, "; remove that directory");
+    std::fs::remove_dir(&aside).unwrap();
     std::fs::create_dir(&path).unwrap();
     let said = file.take().map(drop).unwrap_err();
     assert!(said.contains("it is a directory; remove it"), "{said}");
@@ -167,6 +171,18 @@ fn what_a_weir_that_was_killed_was_writing_does_not_stay() {
     let file = HandoverFile::of_boot(&folder.0, "a");
     file.leave(&connections, since_boot()).unwrap();
     assert!(!unfinished.exists() && folder.0.join("connections").exists());
+}
+
+#[test]
+fn what_a_weir_took_that_was_killed_is_no_other_ones() {
+    let (folder, file, bytes) = left("handover-stale");
+    let (path, aside) = (folder.0.join("connections"), folder.0.join("connections.taken"));
+    std::fs::rename(&path, &aside).unwrap();
+    std::fs::write(folder.0.join("connections.weir-12"), &bytes).unwrap();
+    assert!(file.take().unwrap().is_none());
+    file.put_back();
+    let is_left = [path, aside, folder.0.join("connections.weir-12")].map(|path| path.exists());
+    assert_eq!(is_left, [false; 3]);
 }
 
 #[test]
