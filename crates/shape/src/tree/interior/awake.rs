@@ -326,6 +326,53 @@ fn a_node_that_had_nothing_to_send_was_not_waiting_for_others() {
     }
 }
 
+/// The first has a guarantee that is not due, and has had so many bytes that did not count yet; the
+/// other is so many bytes ahead.
+fn with_uncounted(uncounted: u32, ahead: u64) -> (World, Vec<Due>) {
+    let (mut world, mut dues) = with_clocks();
+    dues[0].shifts(0, 1 << 50);
+    dues[0].uncounted = uncounted;
+    world.interior.joins::<WOKEN>(world.now, 0, &mut world.nodes, &mut dues);
+    let share = &mut world.nodes[1].share;
+    share.s = world.interior.v + ahead * share.per_byte;
+    world.interior.joins::<WOKEN>(world.now, 1, &mut world.nodes, &mut dues);
+    dues[0].uncounted = uncounted;
+    (world, dues)
+}
+
+#[test]
+fn who_has_had_more_by_its_clock_passes_until_the_other_has_had_as_much() {
+    let (mut world, mut dues) = with_uncounted(73_000, 0);
+    let mut turns = Vec::new();
+    while turns.last() != Some(&0) {
+        let number =
+            world.interior.next(world.now, &mut world.nodes, &mut dues).expect("has frames");
+        world.interior.sent(number, &mut world.nodes[number as usize], (1_000, 1_000), true);
+        turns.push(number);
+    }
+    assert!((72..=75).contains(&turns.len()), "{} turns", turns.len());
+    assert_eq!(dues[0].uncounted, 0);
+}
+
+#[test]
+fn time_moves_on_by_the_turns_that_are_passed() {
+    let (mut world, mut dues) = with_uncounted(6_144, 960);
+    let was = world.interior.v;
+    assert_eq!(world.interior.next(world.now, &mut world.nodes, &mut dues), Some(1));
+    // by half of the bytes, but not beyond the moment by which the other should have finished
+    assert_eq!((world.interior.v - was) / world.nodes[1].share.per_byte, 960 + FRAME);
+}
+
+#[test]
+fn no_more_than_four_turns_are_passed_for_a_frame() {
+    let (mut world, mut dues) = with_uncounted(100_000, 150_000);
+    for passed in [4, 8] {
+        assert_eq!(world.interior.next(world.now, &mut world.nodes, &mut dues), Some(0));
+        assert_eq!(dues[0].uncounted, 100_000 - passed * 4 * 1_536);
+        world.interior.sent(0, &mut world.nodes[0], (1_000, 1_000), true);
+    }
+}
+
 /// The node had a pause of 80 ms.
 fn pauses(world: &mut World) {
     let mut line = Carried::default();

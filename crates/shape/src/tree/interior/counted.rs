@@ -47,8 +47,10 @@ impl Interior {
     fn counts(&self, share: &Share, due: &mut Due, frame: u32) -> u32 {
         let bytes = frame.saturating_add(due.uncounted);
         let counted = bytes.min(self.room(share, frame));
-        let rest = bytes - counted;
-        due.uncounted = if rest > 0 { rest.min(self.most_uncounted(share)) } else { 0 };
+        due.uncounted = match bytes - counted {
+            0 => 0,
+            rest => rest.min(self.most_uncounted(share)),
+        };
         counted
     }
 
