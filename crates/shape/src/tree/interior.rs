@@ -129,6 +129,7 @@ impl Interior {
         debug_assert!(!share.flags.has(Flags::ACTIVE), "a child that is awake was woken");
         self.active_weight += share.weight;
         self.per_byte = 0;
+        let behind = self.v.wrapping_sub(share.s);
         let is_behind = before(share.s, self.v);
         if is_behind {
             if HOW == MOVED { self.lacks(share) } else { share.s = self.v }
@@ -141,7 +142,7 @@ impl Interior {
         {
             let due = &mut dues[number as usize];
             if is_behind {
-                due.uncounted = 0;
+                Interior::has_slept(share, due, behind);
             }
             owed.joins::<HOW>(now, number, node, due);
         }

@@ -34,25 +34,32 @@ fn nodes(promised: &[Promised], others: u32) -> Vec<NodeSpec> {
     nodes
 }
 
+fn world(promised: &[Promised], others: u32, lens: RangeInclusive<usize>) -> World {
+    let nodes = nodes(promised, others);
+    let leaves = 1..=u32::try_from(nodes.len()).expect("few");
+    World::with(spec(mbit(100), nodes), leaves, lens)
+}
+
 /// What each of those that are promised something has, in parts of what it has by weight.
 fn parts(promised: &[Promised], others: u32, lens: RangeInclusive<usize>) -> Vec<f64> {
-    let nodes = nodes(promised, others);
-    let weights: u64 = nodes.iter().map(|node| node.weight).sum();
-    let leaves = 1..=u32::try_from(nodes.len()).expect("few");
-    let mut world = World::with(spec(mbit(100), nodes), leaves, lens);
+    let mut world = world(promised, others, lens);
     world.runs(Span::from_secs(1));
     let before = world.sent.clone();
     world.runs(Span::from_secs(10));
+    (1..).zip(promised).map(|(leaf, _)| part(&world, &before, leaf)).collect()
+}
+
+/// What a leaf has had since `before`, in parts of what it has by weight.
+fn part(world: &World, before: &[u64], leaf: u32) -> f64 {
     let bytes = |leaf: u32| {
         let frames = world.sent[leaf as usize] - before[leaf as usize];
         frames * world.len(leaf) as u64
     };
-    let all: u64 = world.backlogged.iter().copied().map(bytes).sum();
-    let part = |(one, leaf)| {
-        let one: &Promised = one;
-        (bytes(leaf) * weights) as f64 / (all * one.weight) as f64
-    };
-    promised.iter().zip(1..).map(part).collect()
+    let nodes = &world.spec.nodes;
+    let all: u64 = nodes.iter().map(|node| bytes(node.number)).sum();
+    let weights: u64 = nodes.iter().map(|node| node.weight).sum();
+    let weight = nodes[leaf as usize - 1].weight;
+    (bytes(leaf) * weights) as f64 / (all * weight) as f64
 }
 
 #[test]
@@ -70,6 +77,60 @@ fn one_of_a_great_weight_has_its_part() {
         }
     }
     assert!(off.is_empty(), "{off}");
+}
+
+#[test]
+fn one_has_its_part_where_frames_are_large() {
+    for priority in [0, 3] {
+        let one = Promised { weight: 100, priority, rate: 980 };
+        let mut world = world(&[one], 299, 9_000..=9_000);
+        world.runs(Span::from_secs(1));
+        let before = world.sent.clone();
+        world.runs(Span::from_secs(20));
+        let part = part(&world, &before, 1);
+        assert!((part - 1.0).abs() < 0.02, "{part:.3} with priority {priority}");
+    }
+}
+
+#[test]
+fn one_that_times_its_silences_has_no_more() {
+    for (weight, others, rate, ms) in
+        [(200, 399, 980, (75, 2)), (200, 399, 900, (75, 2)), (400, 799, 980, (150, 4))]
+    {
+        let one = Promised { weight, priority: 0, rate };
+        let mut world = world(&[one], others, 1_514..=1_514);
+        for _ in 0..10_000 / (ms.0 + ms.1) {
+            world.runs(Span::from_ms(ms.0));
+            world.backlogged.retain(|&leaf| leaf != 1);
+            world.runs(Span::from_ms(ms.1));
+            world.backlogged.push(1);
+            (0..3).for_each(|_| world.push(1));
+        }
+        let part = part(&world, &vec![0; world.sent.len()], 1);
+        assert!(part < 1.02, "{part:.3}: {one:?} beside {others}, {ms:?} ms");
+    }
+}
+
+/// What it had by its clock it had with its weight of before.
+#[test]
+fn one_that_loses_its_guarantee_and_its_weight_waits_for_few_turns() {
+    for (weight, others, rate) in [(100, 299, 1_050), (300, 999, 1_200), (1_000, 999, 1_200)] {
+        // others keep theirs
+        let least = Promised { weight: 1, priority: 0, rate: 500 };
+        let promised = [Promised { weight, priority: 3, rate }, least];
+        for rate in [Rate::ZERO, Rate::from_bps(8)] {
+            let mut world = world(&promised, others, 1_514..=1_514);
+            world.runs(Span::from_secs(2));
+            world.edit(|spec| (spec.nodes[0].weight, spec.nodes[0].rate) = (1, rate));
+            let (before, begun) = (world.sent[1], world.order.len());
+            while world.sent[1] == before {
+                world.steps(1);
+            }
+            let frames = world.order.len() - begun;
+            let turn = others as usize + 2;
+            assert!(frames <= 6 * turn, "{frames} frames of others, a turn is {turn}");
+        }
+    }
 }
 
 /// What they should have, in parts of what they have by weight while nobody is promised more: what

@@ -73,7 +73,7 @@ impl World {
     }
 
     fn push(&mut self, leaf: u32) {
-        let frame = self.pool.fill(&[0; 1_514][..self.len(leaf)]).expect("a buffer");
+        let frame = self.pool.fill(&[0; 9_000][..self.len(leaf)]).expect("a buffer");
         let label = Label { leaf, ..Label::new(Side::Lan, &Headers::EMPTY) };
         assert!(matches!(self.tree.push(self.now, frame, label), Ok(None)));
     }

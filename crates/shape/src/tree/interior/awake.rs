@@ -331,12 +331,13 @@ fn a_node_that_had_nothing_to_send_was_not_waiting_for_others() {
 fn with_uncounted(uncounted: u32, ahead: u64) -> (World, Vec<Due>) {
     let (mut world, mut dues) = with_clocks();
     dues[0].shifts(0, 1 << 50);
-    dues[0].uncounted = uncounted;
     world.interior.joins::<WOKEN>(world.now, 0, &mut world.nodes, &mut dues);
     let share = &mut world.nodes[1].share;
     share.s = world.interior.v + ahead * share.per_byte;
     world.interior.joins::<WOKEN>(world.now, 1, &mut world.nodes, &mut dues);
     dues[0].uncounted = uncounted;
+    // as much is remembered as beside many others
+    world.interior.count = 40;
     (world, dues)
 }
 

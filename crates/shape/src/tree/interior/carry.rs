@@ -60,6 +60,7 @@ impl Interior {
     pub(crate) fn gives_up(&mut self, now: Instant, node: &mut Node, due: &mut Due) {
         let waits = node.share.flags.has(Flags::ACTIVE);
         due.shifts(self.time(now), 0);
+        due.uncounted = 0;
         if self.is_closing() {
             self.lets_go(node);
         } else {
@@ -203,6 +204,9 @@ impl Interior {
             Some(owed) if !is_new => told.1.given_back(due, owed.time(now)),
             _ => *told.1,
         };
+        if !node.share.flags.has(Flags::OWED) {
+            due.uncounted = 0;
+        }
         if was.per_byte == 0 {
             node.share.s = self.v.wrapping_add(was.s.wrapping_mul(node.share.per_byte));
             return;

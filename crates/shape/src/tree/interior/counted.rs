@@ -15,12 +15,13 @@ use crate::tree::pauses::Carried;
 /// frame does too.
 const COUNTED: u64 = 2 * FRAME;
 /// What is remembered to count later is no more than the child has by its weight while each of the
-/// others has so many frames. So far apart are children in the order of priorities at most.
+/// others has so many frames, of the largest. So far apart are children in the order of priorities
+/// at most.
 const OTHERS: u128 = 4;
 /// No more bytes than these are remembered, in any case.
-const MOST_UNCOUNTED: u32 = 1 << 22;
-/// Bytes that count when a child passes its turn.
-const PASSED: u32 = 4 * 1_536;
+const MOST_UNCOUNTED: u32 = 1 << 26;
+/// Frames, of the largest, that count when a child passes its turn.
+const PASSED: u64 = 4;
 /// Turns that children pass before one is served: a bound on the work for a frame.
 pub(super) const MOST_PASSED: u32 = 4;
 
@@ -69,33 +70,51 @@ impl Interior {
     /// Bytes that are remembered to count later. One that has its guarantee and never its part is
     /// no further ahead.
     fn most_uncounted(&self, share: &Share) -> u32 {
-        let frames = u128::from(u64::from(self.count & !ALONE) * FRAME);
+        let frames = u128::from(u64::from(self.count & !ALONE) * self.largest());
         let others = self.active_weight.saturating_sub(share.weight).max(1);
         let part = OTHERS * frames * u128::from(share.weight) / u128::from(others);
         let most = part.saturating_sub(COUNTED.into()).min(MOST_UNCOUNTED.into());
         u32::try_from(most).unwrap_or(MOST_UNCOUNTED)
     }
 
+    fn largest(&self) -> u64 {
+        self.owed.as_ref().map_or(FRAME, |owed| owed.largest)
+    }
+
     /// Whether the child that is next by weight passes its turn, for what it has had by its clock.
     #[inline]
     pub(super) fn passes(&mut self, number: u32, nodes: &mut [Node], dues: &mut [Due]) -> bool {
         let due = &mut dues[number as usize];
-        if due.uncounted == 0 {
-            return false;
-        }
-        self.counts_late(number, &mut nodes[number as usize], due);
-        true
+        due.uncounted > 0 && self.counts_late(number, &mut nodes[number as usize], due)
     }
 
+    /// Counts what did not; whether there was anything. Since it was remembered an edit may have
+    /// changed the weights: what counts is never more than could be remembered now.
     #[inline(never)]
-    fn counts_late(&mut self, number: u32, node: &mut Node, due: &mut Due) {
-        let bytes = due.uncounted.min(PASSED);
-        due.uncounted -= bytes;
+    fn counts_late(&mut self, number: u32, node: &mut Node, due: &mut Due) -> bool {
+        let uncounted = due.uncounted.min(self.most_uncounted(&node.share));
+        let bytes = u64::from(uncounted).min(PASSED * self.largest());
+        let bytes = u32::try_from(bytes).unwrap_or(uncounted);
+        due.uncounted = uncounted - bytes;
+        if bytes == 0 {
+            return false;
+        }
         let share = &mut node.share;
         share.s = share.s.wrapping_add(u64::from(bytes).wrapping_mul(share.per_byte));
         self.slot = self.slot.wrapping_add(bytes);
         if !share.flags.has(Flags::LISTED) {
             self.calendar(share.group).note(number, node);
+        }
+        true
+    }
+
+    /// Of what has not counted, the rest of a child that slept until time had gone so far beyond
+    /// its place.
+    #[inline]
+    pub(super) fn has_slept(share: &Share, due: &mut Due, behind: u64) {
+        if due.uncounted > 0 {
+            let had = behind / share.per_byte.max(1);
+            due.uncounted = due.uncounted.saturating_sub(u32::try_from(had).unwrap_or(u32::MAX));
         }
     }
 }
@@ -190,25 +209,37 @@ mod tests {
     fn no_more_is_remembered_than_the_child_has_while_the_others_have_four_frames() {
         let mut child = Child::new(5_000);
         let most = 40 * 2_048 - 3_072;
-        for (count, weight, most) in [(40, 4, most), (1, 4, 0), (4_000, 1, MOST_UNCOUNTED)] {
+        for (count, weight, most) in [(40, 4, most), (1, 4, 0), (40_000, 1, MOST_UNCOUNTED)] {
             child.interior.count = count;
             child.interior.active_weight = weight;
-            (0..5_000).for_each(|_| _ = child.sent(true, COUNTED));
+            (0..70_000).for_each(|_| _ = child.sent(true, COUNTED));
             assert_eq!(child.dues[0].uncounted, most, "{count}");
         }
     }
 
     #[test]
-    fn what_has_not_counted_is_forgotten_once_time_has_passed_the_child() {
-        for (s, is_kept) in [(100, true), (99, false)] {
+    fn an_edit_lowers_what_counts_late_with_the_weight() {
+        let mut child = Child::new(5_000);
+        (0..5_000).for_each(|_| _ = child.sent(true, COUNTED));
+        (child.nodes[0].share.weight, child.interior.active_weight) = (1, 40);
+        let most = u64::from(4 * 40 * 1_536_u32 / 39 - 3_072);
+        assert_eq!([child.passes(), child.passes()], [Some(most), None]);
+        (0..5_000).for_each(|_| _ = child.sent(true, COUNTED));
+        child.interior.active_weight = 400;
+        assert_eq!((child.passes(), child.dues[0].uncounted), (None, 0));
+    }
+
+    #[test]
+    fn of_what_has_not_counted_a_child_had_a_part_while_it_slept() {
+        for (behind, rest) in [(0, 7), (39, 7), (2 * 40, 5), (7 * 40, 0), (1 << 40, 0)] {
             let owed = Some(Box::new(Owed::with_capacity(1)));
-            let mut interior = Interior { v: 100, owed, ..Interior::default() };
-            let mut nodes = [Node { share: share(1, 40, s), ..Node::default() }];
+            let mut interior = Interior { v: 1 << 50, owed, ..Interior::default() };
+            let mut nodes = [Node { share: share(1, 40, (1 << 50) - behind), ..Node::default() }];
             nodes[0].share.flags.set(Flags::CLOCKS | Flags::OWED);
             let mut dues = [Due::new(RATE, false)];
             dues[0].uncounted = 7;
             interior.joins::<WOKEN>(Instant::ZERO, 0, &mut nodes, &mut dues);
-            assert_eq!(dues[0].uncounted, if is_kept { 7 } else { 0 });
+            assert_eq!(dues[0].uncounted, rest);
         }
     }
 }
