@@ -290,12 +290,10 @@ impl HandoverFile {
             format!("connections begin anew, because those left in {path} cannot be used: {why}")
         };
         self.remove_unfinished();
+        // what a weir took that was killed before it was at work is no other one's
+        self.is_at_work();
         match std::fs::symlink_metadata(&self.path) {
-            Err(e) if e.kind() == ErrorKind::NotFound => {
-                // one that was killed before it was at work may have left it
-                self.is_at_work();
-                return Ok(None);
-            }
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(unusable(format!("it cannot be looked at: {e}"))),
             Ok(about) if about.is_dir() => {
                 let why = "it is a directory; remove it, or no weir can leave its connections";
@@ -337,14 +335,18 @@ impl HandoverFile {
         let _ = std::fs::rename(self.aside(), &self.path);
     }
 
-    /// What a weir was writing that was killed meanwhile: it holds the secret.
+    /// What a weir was writing that was killed meanwhile: it holds the secret. One that lives may
+    /// be at it.
     fn remove_unfinished(&self) {
         let Some(entries) = self.path.parent().and_then(|folder| folder.read_dir().ok()) else {
             return;
         };
-        let is_unfinished = |name: &OsStr| name.as_bytes().starts_with(UNFINISHED.as_bytes());
-        for entry in entries.flatten().filter(|entry| is_unfinished(&entry.file_name())) {
-            let _ = std::fs::remove_file(entry.path());
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let writer = name.as_bytes().strip_prefix(UNFINISHED.as_bytes());
+            if writer.is_some_and(|pid| !Path::new("/proc").join(OsStr::from_bytes(pid)).exists()) {
+                let _ = std::fs::remove_file(entry.path());
+            }
         }
     }
 
