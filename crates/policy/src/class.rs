@@ -203,7 +203,8 @@ fn weight(entry: Entry<'_>, problems: &mut Problems) -> Option<At<Weight>> {
     let weight = if entry.value.is_str() {
         let rate: Rate = entry.read("weight", "a number or a rate", problems)?;
         if rate == Rate::ZERO {
-            problems.error(entry.place, "\"weight\" is zero: the class would get nothing", "");
+            let what = "\"weight\" is zero: the class would get nothing";
+            problems.error(entry.place, what, "write a number from 1, or a rate above zero");
             return None;
         }
         Weight::Rate(rate)

@@ -261,10 +261,12 @@ fn limit(entry: Entry<'_>, problems: &mut Problems) -> Option<Limit> {
             (text.parse().map(Limit::Bytes).ok()).or_else(|| text.parse().map(Limit::Time).ok())
         }
     };
-    if limit.is_none() {
-        problems.error(entry.place, format!("\"limit\" cannot be \"{text}\""), HELP);
+    let is_zero = matches!(limit, Some(Limit::Bytes(Bytes::ZERO) | Limit::Time(Span::ZERO)));
+    if limit.is_none() || is_zero {
+        let why = if is_zero { ": its queue would drop every frame" } else { "" };
+        problems.error(entry.place, format!("\"limit\" cannot be \"{text}\"{why}"), HELP);
     }
-    limit
+    limit.filter(|_| !is_zero)
 }
 
 fn aqm(entry: Entry<'_>, problems: &mut Problems) -> Option<Aqm> {

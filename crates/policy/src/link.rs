@@ -196,7 +196,8 @@ fn line(
     }
     let rate: Rate = entry.read(name, RATE, problems)?;
     if rate == Rate::ZERO {
-        problems.error(entry.place, format!("\"{name}\" is zero: nothing could pass"), "");
+        let help = format!("write what the line carries: {name} = \"100mbit\"");
+        problems.error(entry.place, format!("\"{name}\" is zero: nothing could pass"), help);
         return None;
     }
     Some(entry.at(rate))

@@ -128,6 +128,7 @@ impl<'a> Build<'a> {
         self.plan.rest = self.rest("", &above, self.link.place);
         let owner = Owner {
             name: format!("link \"{}\"", self.link.name),
+            is_link: true,
             place: ByWay::same(self.link.place),
             follows: ByWay::same(false),
             allocates: enforce == Enforce::Weir,

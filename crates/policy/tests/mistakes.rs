@@ -48,7 +48,7 @@ match = ["udp port 5060"]
         r#"weir.toml:13:8 error: "rate" cannot be "2mbyte": "mbyte" is not one of bit, kbit, mbit, gbit, tbit (write a rate such as "20kbit" or "1.5mbit", or a part such as "40%")"#,
         r#"weir.toml:14:1 error: class "/voice" has no word "priorty" (did you mean "priority"?)"#,
         r#"weir.toml:17:15 error: there is no group "server" (did you mean "servers"?)"#,
-        r#"weir.toml:18:8 error: "/office" is guaranteed 110mbit down but has a ceiling of 97mbit (lower the rate, or raise its ceil or that of a class above)"#,
+        r#"weir.toml:18:8 error: "/office" is guaranteed 110mbit down but has a ceiling of 97mbit (lower the rate: the link has no more)"#,
         r#"weir.toml:20:8 error: "/offices/backup" has no parent: there is no class "/offices" (did you mean "/office/backup"? Or add [class."/offices"])"#,
         r#"weir.toml:21:15 error: "prot" cannot follow "tcp" (write "tcp port 80", "tcp lan port 80"; separate terms by commas)"#,
         r#"weir.toml:26:9 error: "queue" cannot be "fare" (did you mean "fair"? ("fifo", "fair", "fair-host"))"#,
@@ -294,6 +294,29 @@ fn said_of(words: &str) -> Vec<String> {
 fn is_said(words: &str, part: &str) {
     let said = said_of(words);
     assert!(said.iter().any(|s| s.contains(part)), "{words}\nsaid: {said:#?}\nnot: {part}");
+}
+
+#[test]
+fn a_cure_is_one_that_can_work() {
+    let a = |words: &str| format!("[class.\"/a\"]\nmatch = \"any\"\n{words}\n");
+    let two = |rate: &str| {
+        format!(
+            "[class.\"/x/a\"]\nmatch = \"up\"\nrate = \"{rate}\"\n\
+             [class.\"/x/b\"]\nmatch = \"down\"\nrate = \"{rate}\"\n"
+        )
+    };
+    for (words, part) in [
+        (a("limit = \"0ms\""), "\"limit\" cannot be \"0ms\": its queue would drop every frame"),
+        (a("limit = \"0kb\""), "\"limit\" cannot be \"0kb\": its queue would drop every frame"),
+        // the rate of a link is that of its line
+        (two("15mbit").replace("/x/", "/"), "or correct \"up\" if the line carries more"),
+        (format!("[class.\"/x\"]\nrate = \"1mbit\"\n{}", two("1mbit")), "or raise its own rate"),
+        (a("rate = \"101mbit\""), "(lower the rate: the link has no more)"),
+        (a("rate = \"2mbit\"\nceil = \"1mbit\""), "(lower the rate, or raise its ceil"),
+        (a("weight = \"0mbit\""), "(write a number from 1, or a rate above zero)"),
+    ] {
+        is_said(&words, part);
+    }
 }
 
 #[test]

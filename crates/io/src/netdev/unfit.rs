@@ -101,7 +101,7 @@ impl fmt::Display for Unfit {
                 for (n, name) in near.iter().enumerate() {
                     write!(f, "{}\"{name}\"", if n == 0 { "" } else { " or " })?;
                 }
-                Ok(())
+                f.write_str("?")
             }
             Unfit::Unreadable(name, why) => write!(
                 f,
@@ -195,7 +195,7 @@ mod tests {
     fn a_name_that_is_not_there_comes_with_the_nearest() {
         let there = ["lo", "enp3s0", "enp4s0", "wlan0"].map(str::to_owned);
         let text = not_found("enp3so", &there).to_string();
-        assert!(text.ends_with("did you mean \"enp3s0\" or \"enp4s0\""), "{text}");
+        assert!(text.ends_with("did you mean \"enp3s0\" or \"enp4s0\"?"), "{text}");
         assert!(not_found("x", &there[1..]).to_string().contains("ip -brief link"));
     }
 }

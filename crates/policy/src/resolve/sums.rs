@@ -42,6 +42,7 @@ fn say(bits: u128) -> String {
 /// Whose children are promised something.
 pub(super) struct Owner {
     pub(super) name: String,
+    pub(super) is_link: bool,
     pub(super) place: ByWay<Position>,
     /// Whether it has no rate of its own: it is guaranteed the sum of its children's, and no more.
     pub(super) follows: ByWay<bool>,
@@ -75,21 +76,27 @@ impl Build<'_> {
         let is_unread = class.rate.zip(class.says_rate).map(|(rate, says)| says && rate.is_none());
         let above = promise.zip(ceil).map(|(promise, ceil)| promise > u128::from(ceil.bps()));
         let new = above.zip(is_unread).map(|(above, unread)| above && !unread);
-        let all = promise.zip(ceil).zip(place.zip(new));
-        for (direction, ((promise, ceil), (place, is_new))) in all.named() {
+        let link = self.plan.nodes[0].shares.map(|shares| shares.ceil);
+        let all = promise.zip(ceil.zip(link)).zip(place.zip(new));
+        for (direction, ((promise, (ceil, link)), (place, is_new))) in all.named() {
             if *is_new {
                 let what = format!(
                     "\"{}\" is guaranteed {} {direction} but has a ceiling of {ceil}",
                     class.path,
                     say(*promise)
                 );
-                let help = "lower the rate, or raise its ceil or that of a class above";
+                let help = if ceil == link {
+                    "lower the rate: the link has no more"
+                } else {
+                    "lower the rate, or raise its ceil or that of a class above"
+                };
                 self.problems.error(*place, what, help);
                 break;
             }
         }
         let owner = Owner {
             name: format!("\"{}\"", class.path),
+            is_link: false,
             place,
             follows: said.map(|said| said.is_none()),
             allocates,
@@ -157,7 +164,11 @@ impl Build<'_> {
             if *allocates {
                 what += &format!(" and enforce = \"weir\" admits 199/200 of it, {admitted}");
             }
-            let help = format!("reduce their rates by {}, or raise its own rate", say(over));
+            let cure = match owner.is_link {
+                true => format!("correct \"{direction}\" if the line carries more"),
+                false => "raise its own rate".to_owned(),
+            };
+            let help = format!("reduce their rates by {}, or {cure}", say(over));
             self.problems.error(*place, what, help);
             return;
         }
