@@ -79,7 +79,8 @@ impl Interior {
         dues: &mut [Due],
     ) -> Option<u32> {
         for _ in 0..MOST_PASSED {
-            if !self.passes(number, nodes, dues) {
+            let (node, due) = (&mut nodes[number as usize], &mut dues[number as usize]);
+            if !self.passes(number, node, due) {
                 break;
             }
             self.move_on();

@@ -82,19 +82,15 @@ impl Interior {
     }
 
     /// Whether the child that is next by weight passes its turn, for what it has had by its clock.
-    #[inline]
-    pub(super) fn passes(&mut self, number: u32, nodes: &mut [Node], dues: &mut [Due]) -> bool {
-        let due = &mut dues[number as usize];
-        due.uncounted > 0 && self.counts_late(number, &mut nodes[number as usize], due)
-    }
-
-    /// Counts what did not; whether there was anything. Since it was remembered an edit may have
-    /// changed the weights: what counts is never more than could be remembered now.
-    #[inline(never)]
-    fn counts_late(&mut self, number: u32, node: &mut Node, due: &mut Due) -> bool {
+    /// Since that was remembered an edit may have changed the weights: what counts is never more
+    /// than could be remembered now.
+    pub(super) fn passes(&mut self, number: u32, node: &mut Node, due: &mut Due) -> bool {
+        if due.uncounted == 0 {
+            return false;
+        }
         let uncounted = due.uncounted.min(self.most_uncounted(&node.share));
-        let bytes = u64::from(uncounted).min(PASSED * self.largest());
-        let bytes = u32::try_from(bytes).unwrap_or(uncounted);
+        let most = u32::try_from(PASSED * self.largest()).unwrap_or(u32::MAX);
+        let bytes = uncounted.min(most);
         due.uncounted = uncounted - bytes;
         if bytes == 0 {
             return false;
@@ -102,9 +98,7 @@ impl Interior {
         let share = &mut node.share;
         share.s = share.s.wrapping_add(u64::from(bytes).wrapping_mul(share.per_byte));
         self.slot = self.slot.wrapping_add(bytes);
-        if !share.flags.has(Flags::LISTED) {
-            self.calendar(share.group).note(number, node);
-        }
+        self.relists(number, node);
         true
     }
 
@@ -185,7 +179,7 @@ mod tests {
         /// How many bytes count when it is next by weight, if it passes its turn then.
         fn passes(&mut self) -> Option<u64> {
             let was = (self.nodes[0].share.s, self.interior.slot);
-            let passes = self.interior.passes(0, &mut self.nodes, &mut self.dues);
+            let passes = self.interior.passes(0, &mut self.nodes[0], &mut self.dues[0]);
             let bytes = u64::from(self.interior.slot - was.1);
             assert_eq!(self.nodes[0].share.s, was.0.wrapping_add(40 * bytes));
             passes.then_some(bytes)
