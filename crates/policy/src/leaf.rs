@@ -256,12 +256,17 @@ fn limit(entry: Entry<'_>, problems: &mut Problems) -> Option<Limit> {
     let text = entry.text("limit", "\"1000 frames\", \"64kb\" or \"20ms\"", problems)?;
     let frames = text.strip_suffix("frames").or_else(|| text.strip_suffix("packets"));
     let limit = match frames {
-        Some(number) => whole(number.trim()).filter(|&n| n > 0).map(Limit::Frames),
+        Some(number) => whole(number.trim()).map(Limit::Frames),
         None => {
             (text.parse().map(Limit::Bytes).ok()).or_else(|| text.parse().map(Limit::Time).ok())
         }
     };
-    let is_zero = matches!(limit, Some(Limit::Bytes(Bytes::ZERO) | Limit::Time(Span::ZERO)));
+    let is_zero = match limit {
+        Some(Limit::Frames(frames)) => frames == 0,
+        Some(Limit::Bytes(bytes)) => bytes == Bytes::ZERO,
+        Some(Limit::Time(time)) => time == Span::ZERO,
+        None => false,
+    };
     if limit.is_none() || is_zero {
         let why = if is_zero { ": its queue would drop every frame" } else { "" };
         problems.error(entry.place, format!("\"limit\" cannot be \"{text}\"{why}"), HELP);

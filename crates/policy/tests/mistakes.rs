@@ -307,6 +307,7 @@ fn a_cure_is_one_that_can_work() {
     };
     for (words, part) in [
         (a("limit = \"0ms\""), "\"limit\" cannot be \"0ms\": its queue would drop every frame"),
+        (a("limit = \"0 frames\""), "cannot be \"0 frames\": its queue would drop every frame"),
         (a("limit = \"0kb\""), "\"limit\" cannot be \"0kb\": its queue would drop every frame"),
         // the rate of a link is that of its line
         (two("15mbit").replace("/x/", "/"), "or correct \"up\" if the line carries more"),
