@@ -291,10 +291,10 @@ impl HandoverFile {
         };
         self.remove_unfinished();
         // what a weir took that was killed before it was at work is no other one's
-        self.is_at_work();
+        self.remove_aside();
         match std::fs::symlink_metadata(&self.path) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(unusable(format!("it cannot be looked at: {e}"))),
+            Err(e) => return Err(unusable(format!("it cannot be looked at: {}", files::why(&e)))),
             Ok(about) if about.is_dir() => {
                 let why = "it is a directory; remove it, or no weir can leave its connections";
                 return Err(unusable(why.to_owned()));
@@ -308,7 +308,7 @@ impl HandoverFile {
             Handed::read(&bytes, boot, since_boot())
         });
         handed.map(Some).map_err(|why| {
-            self.is_at_work();
+            self.remove_aside();
             unusable(why)
         })
     }
@@ -327,6 +327,10 @@ impl HandoverFile {
 
     /// What was taken is of no more use.
     pub(crate) fn is_at_work(&self) {
+        self.remove_aside();
+    }
+
+    fn remove_aside(&self) {
         let _ = std::fs::remove_file(self.aside());
     }
 
