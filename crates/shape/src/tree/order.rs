@@ -10,7 +10,8 @@
 //! (a flow table that is full, or a leaf so slow that they wait for longer than a silent connection
 //! is kept), its place may be another's already. That one goes where the rules send it, and what
 //! waits elsewhere of the first is dropped, as after an edit: a place has one queue. In the same
-//! leaf it waits behind it. Only where frames of the first are to be dropped already it joins those
+//! leaf it waits behind it, or, if the first was of another host, in the queue of its own host for
+//! frames of no connection. Only where frames of the first are to be dropped already it joins those
 //! that are not, until they have gone.
 
 use weir_packet::{Flow, Label};

@@ -52,8 +52,7 @@ pub(crate) struct Queue {
     pub(super) admitted: bool,
     /// Its host counts it as a session, and takes no turns.
     pub(super) counted: bool,
-    /// It takes turns with the hosts that may be inventions.
-    of_new_hosts: bool,
+    standing: Standing,
     /// When it may send again, where each has a ceiling.
     pub(super) clock: Clock,
     /// Its host, where hosts take turns or have only so many sessions.
@@ -64,6 +63,18 @@ pub(crate) struct Queue {
     /// With sessions: when it spoke last, in 2^20 nanoseconds. Without: up to when its small
     /// frames have been spared, in microseconds.
     pub(super) moment: u32,
+}
+
+/// How a queue stands to the host of its connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Standing {
+    /// It takes turns with it, if hosts take turns.
+    #[default]
+    Own,
+    /// It takes turns with the hosts that may be inventions.
+    WithNewHosts,
+    /// Frames of its connection went to another queue, as another host's were in this one.
+    Elsewhere,
 }
 
 const _: () = assert!(size_of::<Queue>() <= 112);

@@ -84,6 +84,54 @@ fn hosts_that_are_new_share_one_part_until_they_have_settled() {
 }
 
 #[test]
+fn a_place_in_the_flow_table_that_was_another_hosts_has_no_turns_of_that_host() {
+    let mut world = World::new(100_000_000, BY_HOST);
+    for flow in 0..1_000 {
+        world.add(sender(flow, 2, 1_514, Pace::Keeps(4)));
+    }
+    world.run(Span::from_ms(100));
+    // the table is full: a connection of another host takes the place of one of those
+    world.senders[500].pace = Pace::Silent;
+    world.senders[500].host = 1;
+    let frames = world.waiting[500];
+    assert!(frames > 0, "some wait in the queue of the place");
+    world.senders[500].pace = Pace::Keeps(frames + 10);
+    world.run(Span::from_secs(1));
+    let one = world.sent[500];
+    let index = jain(&[one, world.sent.iter().sum::<u64>() - one]);
+    assert!(index >= 0.99, "hosts: Jain {index}, {one} bytes");
+}
+
+#[test]
+fn a_connection_that_waited_for_its_queue_never_overtakes_itself() {
+    let mut world = World::new(20_000_000, BY_HOST);
+    for flow in 0..20 {
+        world.add(sender(flow, 2, 1_514, Pace::Keeps(4)));
+    }
+    world.run(Span::from_ms(50));
+    world.senders[10].host = 1;
+    for sender in &mut world.senders {
+        sender.pace = Pace::Silent;
+    }
+    let (mut last, mut came, mut sent) = (world.now, 0, 0);
+    // more than the line carries, until what waits of the others has gone, and on
+    for ms in 0..200 {
+        world.now += Span::from_ms(1);
+        for _ in 0..1 + ms % 4 {
+            came += u32::from(world.send(10));
+        }
+        while let Some(out) = world.tree.pop(world.now) {
+            if out.label.host == 1 {
+                assert!(out.since >= last, "{sent} of {came} have left");
+                (last, sent) = (out.since, sent + 1);
+            }
+            world.pool.give(out.frame);
+        }
+    }
+    assert!(sent > 200, "{sent} of {came}");
+}
+
+#[test]
 fn by_connection_the_host_with_many_has_more() {
     let mut world = World::new(100_000_000, FAIR);
     world.add(sender(0, 1, 1_514, Pace::Keeps(10)));

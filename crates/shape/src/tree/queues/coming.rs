@@ -4,7 +4,7 @@
 use weir_packet::{Frame, Label, Reason};
 use weir_units::Instant;
 
-use super::{Joins, Kept, Queues, STRAYS, calm, depth};
+use super::{Joins, Kept, Queue, Queues, STRAYS, Standing, calm, depth};
 use crate::aqm::{Arriving, Decision};
 use crate::tree::node::{NONE, Node};
 use crate::tree::ring::{Member, Place};
@@ -23,12 +23,6 @@ impl Queues {
     ) -> Result<Joins, Reason> {
         let care = &kept.care;
         let id = self.queue_of(kept, number, label);
-        if self.is_of_another(id, number, label) {
-            self.settle(id, number);
-        }
-        if self.queues[id].of_new_hosts && !label.kind.is_of_new_host() {
-            self.leaves_new_hosts(id, number, label);
-        }
         if let Some(sessions) = care.sessions
             && !self.may_speak(now, number, id, sessions, label)
         {
@@ -106,25 +100,69 @@ impl Queues {
     /// Which queue a frame joins: that of its connection, that of its host's frames that have none,
     /// or that of the leaf.
     #[inline]
-    pub(super) fn queue_of(&self, kept: &Kept, number: u32, label: &Label) -> u32 {
+    pub(super) fn queue_of(&mut self, kept: &Kept, number: u32, label: &Label) -> u32 {
         let flow = label.flow.index;
         let is_apart = kept.by_flow && (label.is_answered() || !kept.has_places);
-        if is_apart && flow < self.strays {
-            return flow;
-        }
-        let id = self.strays + label.turns_with() % STRAYS;
-        let is_free = self.queues[id].chain.is_empty() || !self.is_of_another(id, number, label);
-        if kept.by_host && is_free { id } else { self.flows + number }
+        let is_apart = is_apart && flow < self.strays;
+        let id = if is_apart { flow } else { self.flows + number };
+        let queue = &self.queues[id];
+        let is_usual = queue.leaf == number
+            && (is_apart || !kept.by_host)
+            && queue.standing != Standing::Elsewhere
+            && (queue.turns_of() == NONE || self.hosts.is(queue.turns_of(), label.turns_with()));
+        if is_usual { id } else { self.queue_instead(kept, number, label, is_apart) }
     }
 
-    /// Whether a queue is in another leaf, or has its turns with another host though it is for
-    /// frames of no connection.
-    #[inline]
-    pub(super) fn is_of_another(&self, id: u32, number: u32, label: &Label) -> bool {
+    /// The same where something has changed, or where there is no connection.
+    #[inline(never)]
+    fn queue_instead(&mut self, kept: &Kept, number: u32, label: &Label, is_apart: bool) -> u32 {
+        let flow = label.flow.index;
+        let stray = self.strays + label.turns_with() % STRAYS;
+        let is_free =
+            self.queues[stray].chain.is_empty() || !self.is_of_another(stray, number, label);
+        let instead = if kept.by_host && is_free { stray } else { self.flows + number };
+        let is_kept_out = is_apart && self.is_kept_out(flow, instead, label);
+        let id = if is_apart && !is_kept_out { flow } else { instead };
+        if is_apart {
+            let queue = &mut self.queues[flow];
+            match (is_kept_out, queue.standing) {
+                (true, _) => queue.standing = Standing::Elsewhere,
+                (false, Standing::Elsewhere) => queue.standing = Standing::Own,
+                (false, _) => {}
+            }
+        }
+        if self.is_of_another(id, number, label) {
+            self.settle(id, number);
+        }
+        if self.queues[id].standing == Standing::WithNewHosts && !label.kind.is_of_new_host() {
+            self.leaves_new_hosts(id, number, label);
+        }
+        id
+    }
+
+    /// Whether a connection has to do without its own queue: frames of another host wait there,
+    /// whose connection had this place in the flow table before, and it would wait for the turns of
+    /// that host; or frames of its own still wait where it went meanwhile.
+    fn is_kept_out(&self, flow: u32, meanwhile: u32, label: &Label) -> bool {
+        let queue = &self.queues[flow];
+        let is_out =
+            queue.standing == Standing::Elsewhere && !self.queues[meanwhile].chain.is_empty();
+        is_out || !queue.chain.is_empty() && self.is_of_other_host(queue, label)
+    }
+
+    /// Whether a queue has its turns with another host. One that has them with the new hosts goes
+    /// along when its host is new no longer, and one of a host that is new again stays with it.
+    fn is_of_other_host(&self, queue: &Queue, label: &Label) -> bool {
+        let host = queue.turns_of();
+        host != NONE
+            && queue.standing != Standing::WithNewHosts
+            && ![label.turns_with(), label.host].iter().any(|&address| self.hosts.is(host, address))
+    }
+
+    /// Whether a queue is in another leaf, or has its turns with another host.
+    fn is_of_another(&self, id: u32, number: u32, label: &Label) -> bool {
         let queue = &self.queues[id];
-        let is_stray = (self.strays..self.flows).contains(&id);
-        let is_of = |host| host == NONE || self.hosts.is(host, label.turns_with());
-        queue.leaf != number || is_stray && !is_of(queue.turns_of())
+        queue.leaf != number || id < self.flows && self.is_of_other_host(queue, label)
     }
 
     /// Whether frames of a connection wait in a queue of its own.
@@ -164,7 +202,8 @@ impl Queues {
         self.hosts[host].ring.begin(&mut self.queues, id, in_a_hurry);
         let queue = &mut self.queues[id];
         queue.host = host;
-        queue.of_new_hosts = id < self.strays && label.kind.is_of_new_host();
+        let is_with_new_hosts = id < self.strays && label.kind.is_of_new_host();
+        queue.standing = if is_with_new_hosts { Standing::WithNewHosts } else { Standing::Own };
         true
     }
 
@@ -174,7 +213,7 @@ impl Queues {
     fn leaves_new_hosts(&mut self, id: u32, number: u32, label: &Label) {
         let (old, bytes) = (self.queues[id].turns_of(), self.queues[id].chain.bytes());
         if old == NONE || self.hosts.is(old, label.host) {
-            self.queues[id].of_new_hosts = false;
+            self.queues[id].standing = Standing::Own;
             return;
         }
         if bytes == 0 {
@@ -191,7 +230,7 @@ impl Queues {
         self.hosts[host].ring.resume(&mut self.queues, id);
         self.hosts.notice(host, crowd, (id, bytes), i64::from(bytes));
         let queue = &mut self.queues[id];
-        (queue.host, queue.of_new_hosts) = (host, false);
+        (queue.host, queue.standing) = (host, Standing::Own);
     }
 
     /// A queue that fell silent is to send again.

@@ -127,9 +127,6 @@ impl Queues {
         (at, link): (u32, Link),
     ) -> bool {
         let id = self.queue_of(kept, number, label);
-        if self.is_of_another(id, number, label) {
-            self.settle(id, number);
-        }
         if let Some(sessions) = kept.care.sessions {
             let _ = self.may_speak(now, number, id, sessions, label);
         }
