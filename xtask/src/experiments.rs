@@ -73,10 +73,7 @@ pub(crate) fn once(names: &[String]) -> Done {
 fn run(names: &[String], more: &[&str], each: impl Fn(&Path, &str) -> Done) -> Done {
     let weir = shell::build_weir()?;
     let mut fine = true;
-    for folder in folders()? {
-        if !names.is_empty() && !names.contains(&name(&folder)) {
-            continue;
-        }
+    for folder in of(names)? {
         let mut command = std::process::Command::new(&weir);
         command.args(["lab", "run", &name(&folder)]).args(more);
         let output = shell::keep(&mut command)?;
@@ -87,6 +84,16 @@ fn run(names: &[String], more: &[&str], each: impl Fn(&Path, &str) -> Done) -> D
         }
     }
     Ok(fine)
+}
+
+/// The folders of these names, or of all.
+pub(crate) fn of(names: &[String]) -> Result<Vec<PathBuf>, String> {
+    if let Some(other) = names.iter().find(|name| !is_there(name)) {
+        return Err(format!("there is no experiment \"{other}\""));
+    }
+    let mut all = folders()?;
+    all.retain(|folder| names.is_empty() || names.contains(&name(folder)));
+    Ok(all)
 }
 
 /// Those that have a scenario, by name.

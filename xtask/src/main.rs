@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks")]
 
 mod bench;
+mod claims;
 mod count;
 mod demo;
 mod experiments;
@@ -29,7 +30,7 @@ struct Command {
     run: fn(&[String]) -> Done,
 }
 
-const COMMANDS: [Command; 10] = [
+const COMMANDS: [Command; 11] = [
     Command {
         name: "test",
         arguments: "",
@@ -59,6 +60,12 @@ const COMMANDS: [Command; 10] = [
         arguments: "[--once | --snap] [NAME ...]",
         does: "experiments, or some; --once: with one seed; --snap: keep what they print",
         run: experiments::all,
+    },
+    Command {
+        name: "claims",
+        arguments: "[--verbose] [NAME ...]",
+        does: "change each experiment as it lists: every claim must fail under one of the changes",
+        run: claims::run,
     },
     Command {
         name: "fuzz",

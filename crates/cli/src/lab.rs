@@ -2,6 +2,7 @@
 //! what to whom) with profiles (what the box between does), figures and claims; the binary carries
 //! those of the papers, and a folder or file of one's own runs alike.
 
+mod claims;
 mod compare;
 mod report;
 mod show;
@@ -36,6 +37,8 @@ enum What {
     Run(Run),
     /// Compare two runs, or two profiles of one run
     Compare(compare::Args),
+    /// Check that each claim of an experiment can fail: run it with the changes of its changes.toml
+    Claims(claims::Args),
     /// Write an HTML page of results from --json: claims, plots, all figures
     Report(report::Args),
 }
@@ -86,6 +89,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         What::List => list(),
         What::Run(args) => run_all(args),
         What::Compare(args) => compare::run(args),
+        What::Claims(args) => claims::run(args),
         What::Report(args) => report::run(args),
     }
 }

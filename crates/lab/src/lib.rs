@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod changes;
 mod claim;
 mod compare;
 pub mod figures;

@@ -33,6 +33,14 @@ pub fn outcome(
             }
         }
     }
+    let claims = claims(scenario, expected, seeds);
+    outcome.judge(&claims, None);
+    outcome
+}
+
+/// What is claimed of a scenario; of what needs more seeds than these, that it waits for them.
+#[must_use]
+pub fn claims(scenario: &Scenario, expected: &Expected, seeds: u32) -> Vec<Claim> {
     let of_scenario = scenario.claims.iter().map(|said| {
         let profile = &scenario.profiles[said.profile].name;
         let printed = expected.printed(profile, &scenario.metrics[said.metric].name);
@@ -44,9 +52,7 @@ pub fn outcome(
             ..claim
         }
     });
-    let claims: Vec<Claim> = of_scenario.chain(expected.claims.iter().cloned()).collect();
-    outcome.judge(&claims, None);
-    outcome
+    of_scenario.chain(expected.claims.iter().cloned()).collect()
 }
 
 /// What each flow or leaf had over time, by its name.

@@ -356,7 +356,7 @@ fn entries<'t>(
 }
 
 /// A number, with or without a point; in quotes where a word is filled in.
-fn figure(entry: Entry<'_>, name: &str, problems: &mut Problems) -> Option<f64> {
+pub(crate) fn figure(entry: Entry<'_>, name: &str, problems: &mut Problems) -> Option<f64> {
     let text = match entry.value {
         DeValue::Integer(number) => Some(number.as_str()),
         DeValue::Float(number) => Some(number.as_str()),

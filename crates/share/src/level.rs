@@ -104,6 +104,19 @@ pub(crate) fn find(budget: u64, kids: &(impl Iterator<Item = Kid> + Clone)) -> L
     search(budget, 0, !((1 << POINT) - 1), kids)
 }
 
+/// The levels that are tried on the way to it, where children want so much and have such weights;
+/// the last one is found again. In whole units of the budget.
+#[must_use]
+pub fn tried(budget: u64, wants: &[(u64, u32)]) -> Vec<u64> {
+    let kid = |&(most, weight): &(u64, u32)| Kid { floor: 0, least: 0, most, weight };
+    let weight = wants.iter().map(|(_, weight)| u64::from(*weight)).sum();
+    let mut levels = Vec::new();
+    let grain = !((1 << POINT) - 1);
+    let last = root((budget, 0, weight, grain), &wants.iter().map(kid), |level| levels.push(level));
+    levels.push(u128::from(last));
+    levels.into_iter().map(|level| narrow(level >> POINT)).collect()
+}
+
 /// The same from where it was, which is near, and in whole units for the sum alone: where all
 /// children rise by a unit at the same level, the sum has steps that Newton cannot see.
 pub(crate) fn follow(budget: u64, was: u64, kids: &(impl Iterator<Item = Kid> + Clone)) -> Level {
@@ -130,22 +143,21 @@ fn search(
     if bare > 0 && least > budget - bare.min(budget / 100) {
         let scale = Scale::of(budget, kids);
         let scaled = |kid: Kid| Kid { least: scale.of_floor(kid.floor).min(kid.most), ..kid };
-        let level = root(budget, start, weight, grain, &kids.clone().map(scaled));
+        let by = (budget, start, weight, grain);
+        let level = root(by, &kids.clone().map(scaled), |_| {});
         return Level::Scarce { scale, level };
     }
     if least >= budget {
         return Level::Short(Scale::fit(budget, kids));
     }
-    Level::At(root(budget, start, weight, grain, kids))
+    Level::At(root((budget, start, weight, grain), kids, |_| {}))
 }
 
-/// The level at which children have all of the budget.
+/// The level at which children have all of the budget. `tries` is told each level that is tried.
 fn root(
-    budget: u64,
-    start: u64,
-    weight: u64,
-    grain: u128,
+    (budget, start, weight, grain): (u64, u64, u64, u128),
     kids: &(impl Iterator<Item = Kid> + Clone),
+    mut tries: impl FnMut(u128),
 ) -> u64 {
     let goal = u128::from(budget) << POINT;
     let (mut low, mut high) = (0_u128, goal);
@@ -156,6 +168,7 @@ fn root(
         if high - low <= 1 {
             break;
         }
+        tries(level);
         let (mut sum, mut slope) = (0_u128, 0_u64);
         for kid in kids.clone() {
             let part = (u128::from(kid.weight) * level) & grain;

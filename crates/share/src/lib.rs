@@ -24,6 +24,7 @@ pub use fate::Fate;
 pub use flows::{AHEAD, Flows, Who};
 pub use hcsfq::Hcsfq;
 pub use hsdba::Hsdba;
+pub use level::tried as levels_tried;
 pub use published::{Core, Published, Settling};
 pub use tree::{LINK, Node, Place, Places, Unfit};
 pub use weir::{Behind, Event, Gone, Options, Weir};

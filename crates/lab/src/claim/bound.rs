@@ -93,6 +93,34 @@ pub(crate) struct Found {
     pub(crate) note: Option<String>,
 }
 
+/// One comparison of a case.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Step {
+    /// What the `*` stands for.
+    pub(crate) case: String,
+    /// How far the value is past the limit; below zero, how far it is from it.
+    pub(crate) over: f64,
+    /// How far a value may be away, where that is said.
+    pub(crate) band: Option<f64>,
+    /// The limit.
+    pub(crate) limit: f64,
+}
+
+impl Step {
+    fn ordered(case: &str, order: Order, (a, b): (f64, f64)) -> Step {
+        let over = match order {
+            Order::Less | Order::AtMost => a - b,
+            Order::Equal => (a - b).abs(),
+            Order::AtLeast | Order::More => b - a,
+        };
+        Step { case: case.to_owned(), over, band: None, limit: b }
+    }
+
+    fn near(case: &str, (a, b): (f64, f64), most: f64) -> Step {
+        Step { case: case.to_owned(), over: (a - b).abs() - most, band: Some(most), limit: b }
+    }
+}
+
 /// One case: whether it holds, and how much room there is, as a share of what is compared.
 struct Case {
     holds: bool,
@@ -124,33 +152,66 @@ impl Bound {
 
     /// Whether the figures are within it; of several cases the worst is given.
     pub(crate) fn check<'a>(&self, figures: &dyn Fn(&str) -> Option<&'a Figures>) -> Found {
-        let nothing = |why: String| Found { holds: false, measured: None, note: Some(why) };
-        let Some(pattern) = self.keys().find(|key| key.key.contains('*')) else {
-            return match self.case("", figures) {
-                Ok(Case { holds, measured, .. }) => {
-                    Found { holds, measured: Some(measured), note: None }
-                }
-                Err(missing) => nothing(missing),
-            };
+        let cases = match self.cases(figures) {
+            Ok(cases) => cases,
+            Err(why) => return Found { holds: false, measured: None, note: Some(why) },
         };
-        let keys = figures(&pattern.profile).into_iter().flat_map(Figures::iter);
-        let mut worst: Option<(Case, &str)> = None;
-        for name in keys.filter_map(|(key, _)| matched(&pattern.key, key)) {
-            let case = match self.case(name, figures) {
-                Ok(case) => case,
-                Err(missing) => return nothing(missing),
-            };
-            let is_worse =
-                |(other, _): &(Case, &str)| (case.holds, case.room) < (other.holds, other.room);
-            if worst.as_ref().is_none_or(is_worse) {
-                worst = Some((case, name));
-            }
-        }
+        let judged = cases.into_iter().map(|(name, values)| (self.judged(&values), name));
+        let worst = judged.reduce(|worst, next| {
+            let rank = |(case, _): &(Case, &str)| (case.holds, case.room);
+            if rank(&next) < rank(&worst) { next } else { worst }
+        });
         match worst {
             Some((Case { holds, measured, .. }, name)) => {
-                Found { holds, measured: Some(measured), note: Some(format!("worst at {name}")) }
+                let note = (!name.is_empty()).then(|| format!("worst at {name}"));
+                Found { holds, measured: Some(measured), note }
             }
-            None => nothing(format!("not measured: {}", pattern.key)),
+            None => Found { holds: false, measured: None, note: None },
+        }
+    }
+
+    /// How far the figures are past each limit, by case.
+    ///
+    /// # Errors
+    ///
+    /// Which figure is missing.
+    pub(crate) fn steps<'a>(
+        &self,
+        figures: &dyn Fn(&str) -> Option<&'a Figures>,
+    ) -> Result<Vec<Step>, String> {
+        let cases = self.cases(figures)?;
+        let steps = cases.into_iter().flat_map(|(name, values)| {
+            let pairs = values.windows(2).map(|pair| (pair[0], pair[1]));
+            let steps: Vec<Step> = match &self.rest {
+                Rest::Chain(chain) => {
+                    let steps = chain.iter().zip(pairs);
+                    steps.map(|((order, _), pair)| Step::ordered(name, *order, pair)).collect()
+                }
+                Rest::Near { .. } => {
+                    let most = self.band(values[1]);
+                    pairs.map(|pair| Step::near(name, pair, most)).collect()
+                }
+            };
+            steps
+        });
+        Ok(steps.collect())
+    }
+
+    /// What is compared, by case: what the `*` stands for, and the values in their order.
+    fn cases<'a>(
+        &self,
+        figures: &dyn Fn(&str) -> Option<&'a Figures>,
+    ) -> Result<Vec<(&'a str, Vec<f64>)>, String> {
+        let Some(pattern) = self.keys().find(|key| key.key.contains('*')) else {
+            return Ok(vec![("", self.values("", figures)?)]);
+        };
+        let keys = figures(&pattern.profile).into_iter().flat_map(Figures::iter);
+        let names = keys.filter_map(|(key, _)| matched(&pattern.key, key));
+        let cases = names.map(|name| Ok((name, self.values(name, figures)?)));
+        let cases: Vec<_> = cases.collect::<Result<_, String>>()?;
+        match cases.is_empty() {
+            true => Err(format!("not measured: {}", pattern.key)),
+            false => Ok(cases),
         }
     }
 
@@ -171,11 +232,11 @@ impl Bound {
         std::iter::once(&self.first).chain(rest)
     }
 
-    fn case<'a>(
+    fn values<'a>(
         &self,
         name: &str,
         figures: &dyn Fn(&str) -> Option<&'a Figures>,
-    ) -> Result<Case, String> {
+    ) -> Result<Vec<f64>, String> {
         let value = |sum: &Sum| {
             sum.iter().try_fold(0.0, |all, product| {
                 Ok(all
@@ -190,7 +251,10 @@ impl Bound {
         };
         let values: Result<Vec<f64>, String> = self.sums().map(value).collect();
         // to the digits that a file keeps: 0.25 is within 0.01 of 0.24
-        let values: Vec<f64> = values?.into_iter().map(stable).collect();
+        Ok(values?.into_iter().map(stable).collect())
+    }
+
+    fn judged(&self, values: &[f64]) -> Case {
         let (holds, room) = match &self.rest {
             Rest::Chain(chain) => {
                 let steps = chain.iter().zip(values.windows(2));
@@ -199,13 +263,22 @@ impl Bound {
                     (all && holds, least.min(room))
                 })
             }
-            Rest::Near { by, is_share, .. } => {
-                let most = if *is_share { by * values[1].abs() } else { *by };
+            Rest::Near { .. } => {
+                let most = self.band(values[1]);
                 let away = (values[0] - values[1]).abs();
                 (stable(away) <= stable(most), share(most - away, values[0], values[1]))
             }
         };
-        Ok(Case { holds, room, measured: self.measured(&values) })
+        Case { holds, room, measured: self.measured(values) }
+    }
+
+    /// How far from `of` a figure may be.
+    fn band(&self, of: f64) -> f64 {
+        match &self.rest {
+            Rest::Near { by, is_share: true, .. } => by * of.abs(),
+            Rest::Near { by, .. } => *by,
+            Rest::Chain(_) => 0.0,
+        }
     }
 
     /// The one value that is measured, or all of them as they are compared.

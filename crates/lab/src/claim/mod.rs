@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use bound::Bound;
-pub(crate) use bound::{Key, Limit, matched};
+pub(crate) use bound::{Key, Limit, Step, matched};
 
 use crate::number::{show, stable};
 use crate::report::Drawing;

@@ -39,7 +39,7 @@ pub(super) struct About<'a> {
     pub(super) flows: &'a [Flow],
 }
 
-const WORDS: [&str; 14] = [
+const WORDS: [&str; 16] = [
     "about",
     "system",
     "put",
@@ -51,6 +51,8 @@ const WORDS: [&str; 14] = [
     "engine",
     "rate",
     "slower",
+    "told",
+    "tilted",
     "frames",
     "constant",
     "leaves",

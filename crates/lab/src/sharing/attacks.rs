@@ -7,8 +7,8 @@ mod kinds;
 mod list;
 mod world;
 
-use super::{Numbers, whole};
-use list::{ATTACKS, Attack};
+use super::{Enforce, Numbers, Told, whole};
+use list::{ATTACKS, Attack, FIFO, Policy};
 use world::{COUNTS, Seen, World};
 
 /// The frame on the line, and one that is chosen already: the largest there are.
@@ -17,10 +17,14 @@ const FRAMES: f64 = 2.0;
 /// All attacks, by name: `share`, what the victim has of what he has undisturbed, which is
 /// `undisturbed_mbit`; `delay_ms_p99` and `undisturbed_ms_p99`, how long his sparse flow waits;
 /// `late_ms`, how much longer than twice the time undisturbed and two frame times.
-pub(super) fn run(seed: u64) -> Numbers {
+pub(super) fn run(told: Told, enforce: Enforce, seed: u64) -> Numbers {
     let mut shown = Numbers::new();
     for attack in &ATTACKS {
-        let (honest, under) = (seen(attack, false, seed), seen(attack, true, seed));
+        let honest = seen(attack, (attack.policy, attack.rate), false, seed);
+        // under attack the box may be told amiss, or have one queue for all
+        let policy = if let Enforce::Fifo(_) = enforce { (FIFO, "") } else { attack.policy };
+        let rate = attack.rate / 1_000 * told.rates / 1_000;
+        let under = seen(attack, (policy, rate), true, seed);
         let (Some(honest), Some(under)) = (honest, under) else { continue };
         let frame = 1e3 * 8.0 * whole(attack.frame as u64 + 4) / whole(attack.rate);
         let late = under.p99_ms - (2.0 * honest.p99_ms + FRAMES * frame);
@@ -36,8 +40,8 @@ pub(super) fn run(seed: u64) -> Numbers {
     shown
 }
 
-fn seen(attack: &Attack, is_attacked: bool, seed: u64) -> Option<Seen> {
-    let mut world = World::new(attack, seed)?;
+fn seen(attack: &Attack, policy: (Policy, u64), is_attacked: bool, seed: u64) -> Option<Seen> {
+    let mut world = World::new(attack, policy, seed)?;
     if is_attacked {
         (attack.send)(attack, &mut world);
     } else {

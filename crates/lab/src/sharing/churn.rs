@@ -21,7 +21,7 @@ pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Numbers {
     let run = sharing.run.ns();
     let line = bits(nodes[0].peak);
     let segments = segments(sharing, line, seed);
-    let Some(mut gate) = Gate::new(nodes, enforce, seed) else { return Vec::new() };
+    let Some(mut gate) = sharing.gate(nodes, enforce, seed) else { return Vec::new() };
     let wide = WINDOW * sharing.slower;
     let windows = usize::try_from(run / wide).unwrap_or(0);
     let mut passed = vec![vec![0.0; nodes.len()]; windows];

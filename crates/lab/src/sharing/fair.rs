@@ -2,7 +2,7 @@
 //! exact answer, and how long the queue behind is.
 
 use super::traffic::{send, wanted};
-use super::{Enforce, Gate, Numbers, Sharing, Shown, bits, whole};
+use super::{Enforce, Numbers, Sharing, Shown, bits, whole};
 use crate::Series;
 
 /// When shares have long settled, in ns; in a short stretch after two fifths of it.
@@ -114,7 +114,7 @@ impl Seen {
 /// Counts, in each stretch of a run, what comes `settled` ns and more after its beginning.
 pub(super) fn seen(sharing: &Sharing, enforce: Enforce, seed: u64, settled: u64) -> Option<Seen> {
     let Sharing { nodes, loads, bytes, .. } = sharing;
-    let mut gate = Gate::new(nodes, enforce, seed)?;
+    let mut gate = sharing.gate(nodes, enforce, seed)?;
     let is_engine = matches!(enforce, Enforce::Engine(_));
     let mut account = Account::new(sharing, settled);
     let mut senders = vec![0; nodes.len()];

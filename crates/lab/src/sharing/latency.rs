@@ -25,7 +25,7 @@ pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Numbers {
             *least = least.min(1.0 - ours / theirs.max(1.0));
         }
     }
-    // without more words: 64 frames, as in the paper
+    // without more words: 64 frames; how many the paper's queues had it does not say
     shown.push(("reduction".to_owned(), lowest[1]));
     for (depth, least) in DEPTHS.into_iter().zip(lowest) {
         shown.push((format!("reduction.{depth}"), least));
@@ -36,7 +36,7 @@ pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Numbers {
 
 fn waits(sharing: &Sharing, enforce: Enforce, seed: u64, len: u32) -> Vec<f64> {
     let Sharing { nodes, loads, .. } = sharing;
-    let Some(mut gate) = Gate::new(nodes, enforce, seed) else { return Vec::new() };
+    let Some(mut gate) = sharing.gate(nodes, enforce, seed) else { return Vec::new() };
     let from = sharing.run.ns() / 5;
     if let Enforce::Open = enforce {
         return vec![f64::from(len) * 8e9 / bits(nodes[0].peak)];

@@ -5,7 +5,7 @@ use weir_share::{LINK, Node};
 use weir_units::Rate;
 
 use super::traffic::{Load, send};
-use super::{Enforce, Gate, Numbers, Sharing, number};
+use super::{Enforce, Numbers, Sharing, number};
 
 /// Packets at the peak's rate that a run takes, and the time it takes at least and at most.
 const PACKETS: f64 = 20_000.0;
@@ -24,7 +24,7 @@ pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Numbers {
         let nodes = [sharing.nodes[0], node];
         let times = (0, number(seconds * 1e9));
         let load = Load { node: 1, rate: over * peak, gaps: load.gaps, sizes: None, times };
-        let Some(mut gate) = Gate::new(&nodes, enforce, seed) else { return Vec::new() };
+        let Some(mut gate) = sharing.gate(&nodes, enforce, seed) else { return Vec::new() };
         // the credit of a newcomer is no error of the rate: a tenth is left out
         let from = times.1 / 10;
         let mut passed = 0.0;

@@ -65,20 +65,76 @@ pub struct Sharing {
     pub(crate) bytes: u32,
     /// How many times as long all takes as is said.
     pub(crate) slower: u64,
+    /// What the allocator or the engine is told amiss.
+    pub(crate) told: Told,
 }
 
+/// What an allocator or the engine is told amiss, to see whether a claim notices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// All rates of the tree, in millionths of what they are.
+    pub(crate) rates: u64,
+    /// The weight of the first child of each node, in millionths of what it is.
+    pub(crate) first: u64,
+}
+
+impl Told {
+    /// Nothing.
+    pub(crate) const RIGHT: Told = Told { rates: MILLION, first: MILLION };
+
+    fn of(self, nodes: &[Node]) -> Vec<Node> {
+        let part = |rate: Rate| match rate {
+            Rate::MAX => rate,
+            rate => Rate::from_bps(
+                rate.bps() / MILLION * self.rates + rate.bps() % MILLION * self.rates / MILLION,
+            ),
+        };
+        let heavy = |weight: u32, millionths: u64| {
+            let fine = u64::from(weight) * FINE * millionths / MILLION;
+            u32::try_from(fine).unwrap_or(u32::MAX)
+        };
+        let weight = |at: usize, node: &Node| match (self.first, at) {
+            (MILLION, _) | (_, 0) => node.weight,
+            // siblings stand together
+            (first, at) if nodes[at - 1].parent != node.parent || at == 1 => {
+                heavy(node.weight, first)
+            }
+            _ => heavy(node.weight, MILLION),
+        };
+        let nodes = nodes.iter().enumerate().map(|(at, node)| Node {
+            peak: part(node.peak),
+            floor: part(node.floor),
+            weight: weight(at, node),
+            ..*node
+        });
+        nodes.collect()
+    }
+}
+
+const MILLION: u64 = 1_000_000;
+/// Weights are so many times as large where one of them is told amiss.
+const FINE: u64 = 100;
+
 /// The link and the pace of a profile, where these are not those of all.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Scale {
     /// What the link carries; loads, guarantees and peaks are scaled with it.
     pub(crate) rate: Option<Rate>,
     /// All times are so many times as long.
     pub(crate) slower: u64,
+    /// What it is told amiss.
+    pub(crate) told: Told,
+}
+
+impl Default for Scale {
+    fn default() -> Scale {
+        Scale { rate: None, slower: 1, told: Told::RIGHT }
+    }
 }
 
 impl Sharing {
     /// The same for a link of another rate, at another pace.
-    pub(crate) fn at(&self, Scale { rate, slower }: Scale) -> Sharing {
+    pub(crate) fn at(&self, Scale { rate, slower, told }: Scale) -> Sharing {
         let link = self.nodes.first().map_or(Rate::ZERO, |link| link.peak);
         let part = rate.map_or(1.0, |rate| bits(rate) / bits(link));
         let scaled = |rate: Rate| match rate {
@@ -100,7 +156,16 @@ impl Sharing {
             unit: longer(self.unit),
             run: longer(self.run),
             slower: self.slower * slower,
+            told,
             ..*self
+        }
+    }
+
+    /// The gate of a profile for these nodes, which it may be told amiss.
+    pub(crate) fn gate(&self, nodes: &[Node], enforce: Enforce, seed: u64) -> Option<Gate> {
+        match self.told {
+            Told::RIGHT => Gate::new(nodes, enforce, seed),
+            told => Gate::new(&told.of(nodes), enforce, seed),
         }
     }
 
@@ -160,8 +225,8 @@ pub(crate) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Shown {
         Ask::Churn => churn::run(sharing, enforce, seed).into(),
         Ask::Join => join::run(sharing, enforce, seed).into(),
         Ask::Random => random::run(sharing, enforce, seed).into(),
-        Ask::Attacks => attacks::run(seed).into(),
-        Ask::Example => join::example().into(),
+        Ask::Attacks => attacks::run(sharing.told, enforce, seed).into(),
+        Ask::Example => join::example(sharing, enforce, seed).into(),
     }
 }
 

@@ -6,7 +6,8 @@ use weir_share::{LINK, Node};
 use weir_units::{Rate, Span};
 
 use super::words::{ASKS, ENGINES, LAWS, Said, pairs};
-use super::{Enforce, Gaps, Load, Scale, Sharing, bits};
+use super::{Enforce, Gaps, Load, MILLION, Scale, Sharing, Told, bits, whole};
+use crate::scenario::figure;
 
 const WORDS: [&str; 15] = [
     "ask", "case", "rate", "bytes", "unit", "tree", "weights", "load", "row", "gaps", "jitter",
@@ -74,7 +75,16 @@ pub(crate) fn read(entry: Entry<'_>, run: Span, problems: &mut Problems) -> Opti
         times: (begin(number), (begin(number) + lasts.ns()).min(run.ns())),
     });
     let bytes = u32::try_from(bytes).unwrap_or(1_024).max(64);
-    Some(Sharing { ask, loads: loads.collect(), nodes, unit, run, bytes, slower: 1 })
+    Some(Sharing {
+        ask,
+        loads: loads.collect(),
+        nodes,
+        unit,
+        run,
+        bytes,
+        slower: 1,
+        told: Told::RIGHT,
+    })
 }
 
 /// Nodes level by level; where the leaves begin.
@@ -152,14 +162,21 @@ fn rates(entry: Option<Entry<'_>>, word: &str, problems: &mut Problems) -> Vec<R
     list.into_iter().filter_map(|e| e.read::<Rate>(word, RATE, problems)).collect()
 }
 
-/// The link of a profile and its pace: `rate = "100mbit"`, `slower = 10`; and the most leaves that
-/// it is run with.
+/// The link of a profile and its pace: `rate = "100mbit"`, `slower = 10`; what it is told amiss:
+/// `told = 0.98` of all rates, `tilted = 0.98` of the weight of each first child; and the most
+/// leaves that it is run with.
 pub(crate) fn scale(table: &mut Table<'_>, problems: &mut Problems) -> (Scale, usize) {
     let rate = table.take("rate").and_then(|e| e.read::<Rate>("rate", RATE, problems));
     let slower = table.take("slower").and_then(|e| e.number("slower", 1..=1_000_000, problems));
     let leaves = table.take("leaves").and_then(|e| e.number("leaves", 1..=1 << 20, problems));
     let leaves = leaves.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
-    (Scale { rate, slower: slower.unwrap_or(1) }, leaves)
+    let mut part = |word: &str, table: &mut Table<'_>| {
+        let part = table.take(word).and_then(|e| figure(e, word, problems));
+        part.map_or(MILLION, |part| super::number(part * whole(MILLION)))
+    };
+    let (rates, first) = (part("told", table), part("tilted", table));
+    let told = Told { rates, first };
+    (Scale { rate, slower: slower.unwrap_or(1), told }, leaves)
 }
 
 /// What a profile does: `law = "weir"`, and what goes with it; or `engine = "weir"`.

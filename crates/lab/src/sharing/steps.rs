@@ -3,7 +3,7 @@
 //! moments of the next hundred packets find them so.
 
 use super::traffic::{send, wanted};
-use super::{Enforce, Gate, Numbers, Sharing, bits, whole};
+use super::{Enforce, Numbers, Sharing, bits, whole};
 
 /// A share is right within a twentieth.
 const BAND: f64 = 0.05;
@@ -12,7 +12,7 @@ const NEVER: f64 = 9_999.0;
 
 pub(super) fn run(sharing: &Sharing, enforce: Enforce, seed: u64) -> Numbers {
     let Sharing { nodes, loads, bytes, .. } = sharing;
-    let Some(mut gate) = Gate::new(nodes, enforce, seed) else { return Vec::new() };
+    let Some(mut gate) = sharing.gate(nodes, enforce, seed) else { return Vec::new() };
     if loads.iter().any(|load| gate.share(load.node).is_none()) {
         return Vec::new();
     }

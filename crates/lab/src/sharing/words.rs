@@ -47,7 +47,7 @@ pub(crate) const ASKS: [Row<Ask>; 9] = [
     },
     Row {
         word: "example",
-        about: "a level found by hand for three children that want 10, 20 and 30 of 50",
+        about: "which levels are tried for the children of the link, and what they then get",
         is: Ask::Example,
     },
 ];
@@ -74,23 +74,24 @@ pub(crate) const LAWS: [Row<Makes>; 13] = [
     },
     Row {
         word: "hsdba",
-        about: "HSDBA with Algorithm 1 as it must be meant; silent nodes are found by polling",
-        is: |_| silent(Silence::Poll),
+        about: "HSDBA with Algorithm 1 as it must be meant: rates over `constant` (2 ms); silent \
+                nodes, after as long, are found by polling",
+        is: |said| silent(Silence::Poll, said),
     },
     Row {
         word: "hsdba-timeout",
         about: "`hsdba` with a timeout for each active leaf",
-        is: |_| silent(Silence::Timeout),
+        is: |said| silent(Silence::Timeout, said),
     },
     Row {
         word: "hsdba-hybrid",
         about: "`hsdba` with a timeout four times as long for leaves; other nodes are polled",
-        is: |_| silent(Silence::Hybrid),
+        is: |said| silent(Silence::Hybrid, said),
     },
     Row {
         word: "hsdba-sweep",
         about: "`hsdba` where each packet looks at the next leaf",
-        is: |_| silent(Silence::Sweep),
+        is: |said| silent(Silence::Sweep, said),
     },
     Row {
         word: "hsdba-average",
@@ -125,8 +126,8 @@ pub(crate) const LAWS: [Row<Makes>; 13] = [
     Row { word: "open", about: "no limit: packets do not meet", is: |_| Enforce::Open },
 ];
 
-fn silent(silence: Silence) -> Enforce {
-    hsdba(Hsdba { silence, ..Hsdba::default() })
+fn silent(silence: Silence, said: Said) -> Enforce {
+    hsdba(Hsdba { silence, window: said.constant, idle: said.constant, ..Hsdba::default() })
 }
 
 fn hsdba(options: Hsdba) -> Enforce {

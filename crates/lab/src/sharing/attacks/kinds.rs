@@ -110,12 +110,21 @@ pub(super) fn herd(_: &Attack, world: &mut World) {
 
 /// 4 400 new connections a second, of four frames each: as many as make them known for minutes.
 pub(super) fn table(attack: &Attack, world: &mut World) {
+    connections(attack, world, 4_400);
+}
+
+/// 8 000, which is more than the link carries: places are taken while frames wait there.
+pub(super) fn table_waits(attack: &Attack, world: &mut World) {
+    connections(attack, world, 8_000);
+}
+
+fn connections(attack: &Attack, world: &mut World, a_second: u64) {
     let from = attack.from;
     let many = move |n: u64| {
         let (port, far) = fresh(n / 4);
         datagram(from, ATTACKER, port, far).padded_to(64).to_vec()
     };
-    world.add(from, (4_400 * 4 * 8 * 64, 64), many);
+    world.add(from, (a_second * 4 * 8 * 64, 64), many);
     world.add(from, (FLOOD, 1_514), move |_| {
         datagram(from, ATTACKER, 9_000, OUTSIDE).frame_len(1_514).to_vec()
     });

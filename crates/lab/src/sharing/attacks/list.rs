@@ -6,10 +6,13 @@ use weir_packet::Side;
 use super::kinds;
 use super::world::World;
 
+/// A policy, and the rows of its subscribers.
+pub(super) type Policy = (&'static str, &'static str);
+
 pub(super) struct Attack {
     pub(super) name: &'static str,
     /// The policy, with LINE for what the link carries, and the rows of its subscribers.
-    pub(super) policy: (&'static str, &'static str),
+    pub(super) policy: Policy,
     /// What the link carries each way, in bit/s.
     pub(super) rate: u64,
     /// What the victim's bulk flow wants; zero: there is none.
@@ -42,6 +45,10 @@ const USUAL: Attack = Attack {
 
 const PLAIN: &str = "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"LINE\"\nup = \"LINE\"\n";
 
+/// One queue for all, as long as such queues are.
+pub(super) const FIFO: &str = "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"LINE\"\nup = \"LINE\"\n\
+    [class.\"/all\"]\nmatch = \"any\"\nqueue = \"fifo\"\naqm = \"none\"\nlimit = \"500 frames\"\n";
+
 const EACH: &str = "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"LINE\"\nup = \"LINE\"\n\
     [class.\"/hosts\"]\nmatch = \"any\"\neach = \"lan-host\"\n";
 
@@ -62,7 +69,7 @@ const CALLS: &str = "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"LINE\"\nup = \
     [class.\"/calls\"]\nmatch = \"udp lan port 7002\"\n\
     session = { min = \"64kbit\", count = 10, next = \"reject\" }\n";
 
-pub(super) const ATTACKS: [Attack; 20] = [
+pub(super) const ATTACKS: [Attack; 21] = [
     // who sprays connections of one frame: 30 Mbit/s, the victim wants 2.57
     Attack { name: "spray", wanted: 2_570_000, ..USUAL },
     Attack { name: "spray-each", policy: (EACH, ""), wanted: 2_570_000, ..USUAL },
@@ -88,6 +95,7 @@ pub(super) const ATTACKS: [Attack; 20] = [
     // who fills tables before the victim comes
     Attack { name: "table-lan", before: 40, send: kinds::table, ..USUAL },
     Attack { name: "table-wan", from: Side::Wan, before: 40, send: kinds::table, ..USUAL },
+    Attack { name: "table-waits", before: 40, send: kinds::table_waits, ..USUAL },
     Attack {
         name: "sessions",
         policy: (CALLS, ""),

@@ -10,7 +10,7 @@ use weir_policy::Source;
 use weir_sim::Random;
 use weir_units::Instant;
 
-use super::list::Attack;
+use super::list::{Attack, Policy};
 
 /// A moment in nanoseconds.
 type Time = u64;
@@ -128,10 +128,13 @@ pub(super) fn datagram(from: Side, number: u8, port: u16, outside: (Ipv4Addr, u1
 }
 
 impl World {
-    pub(super) fn new(attack: &Attack, seed: u64) -> Option<World> {
-        let line = format!("{}bit", attack.rate);
-        let text = attack.policy.0.replace("LINE", &line);
-        let mut load = |name: &str| Ok(Source::new(name, attack.policy.1));
+    pub(super) fn new(
+        attack: &Attack,
+        ((policy, rows), told): (Policy, u64),
+        seed: u64,
+    ) -> Option<World> {
+        let text = policy.replace("LINE", &format!("{told}bit"));
+        let mut load = |name: &str| Ok(Source::new(name, rows));
         let reading = weir_policy::read(Source::new("attacks", text), &mut load).ok()?;
         let plan = Some(reading).filter(|reading| !reading.is_at_fault())?.plans.pop()?;
         let config = Config { seed: u128::from(seed), ..Config::default() };
