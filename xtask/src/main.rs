@@ -7,6 +7,7 @@
 mod bench;
 mod claims;
 mod count;
+mod deb;
 mod demo;
 mod experiments;
 mod fuzz;
@@ -30,7 +31,7 @@ struct Command {
     run: fn(&[String]) -> Done,
 }
 
-const COMMANDS: [Command; 11] = [
+const COMMANDS: [Command; 12] = [
     Command {
         name: "test",
         arguments: "",
@@ -90,6 +91,12 @@ const COMMANDS: [Command; 11] = [
         arguments: "[--minutes N] [--through bridge|xdp|packet] [--verbose]",
         does: "a day of hosts, edits and failures in half an hour; needs root",
         run: live::soak,
+    },
+    Command {
+        name: "deb",
+        arguments: "[--binary FILE]",
+        does: "make a Debian package",
+        run: deb::run,
     },
     Command {
         name: "demo",

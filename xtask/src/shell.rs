@@ -33,6 +33,16 @@ pub(crate) fn keep(command: &mut Command) -> Result<Output, String> {
     command.output().map_err(|e| cannot_start(command, &e))
 }
 
+/// Runs it and returns its standard output; `Err` says what it said if it failed.
+pub(crate) fn output_of(command: &mut Command) -> Result<String, String> {
+    let output = keep(command)?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!("\"{}\" failed: {}", command.get_program().display(), said.trim()))
+}
+
 /// Whether a program is there and answers.
 pub(crate) fn present(name: &str, arguments: &[&str]) -> bool {
     keep(&mut program(name, arguments)).is_ok_and(|output| output.status.success())
@@ -51,15 +61,19 @@ pub(crate) fn build_weir() -> Result<PathBuf, String> {
     if !show(&mut program("cargo", &build))? {
         return Err("`weir` does not build; see above".to_owned());
     }
+    Ok(target()?.join("release/weir"))
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> Result<PathBuf, String> {
     let metadata = ["metadata", "--format-version", "1", "--no-deps"];
-    let output = keep(&mut program("cargo", &metadata))?;
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = output_of(&mut program("cargo", &metadata))?;
     let directory = text
         .split_once("\"target_directory\":\"")
         .and_then(|(_, rest)| rest.split_once('"'))
         .map(|(directory, _)| directory)
         .ok_or("cargo metadata names no target directory")?;
-    Ok(Path::new(directory).join("release/weir"))
+    Ok(PathBuf::from(directory))
 }
 
 /// Makes sure that `tool` is there, from the Debian package of that name; `Err` is the line to run.

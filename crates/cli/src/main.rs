@@ -12,6 +12,7 @@ mod fmt;
 mod lab;
 mod live;
 mod out;
+mod pages;
 mod problems;
 mod progress;
 mod replay;
@@ -29,11 +30,21 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 /// 2 wrong usage or unreadable input.
 #[derive(Parser)]
 #[command(name = "weir", version, arg_required_else_help = true, max_term_width = 100)]
-struct Weir {
+struct Weir<C: Subcommand> {
     #[command(subcommand)]
-    command: Command,
+    command: C,
 }
 
+/// What the command line may say.
+#[derive(Subcommand)]
+enum Any {
+    #[command(flatten)]
+    Command(Command),
+    #[command(flatten)]
+    Hidden(Hidden),
+}
+
+/// What the help, the manual pages and the completions list.
 #[derive(Subcommand)]
 enum Command {
     /// Check a policy: report all errors at once, each with its place and a fix
@@ -49,12 +60,6 @@ enum Command {
     Replay(replay::Args),
     /// Run a link: shape the traffic between two interfaces
     Run(Box<run::Args>),
-    /// Watches the packet thread where no program in the kernel can
-    #[command(hide = true)]
-    Guard(run::Guard),
-    /// Keeps the privileges that a running weir gives up
-    #[command(hide = true)]
-    Helper(run::Helper),
     /// Restore the interfaces of a link that does not run: remove the bridge, reset offloads and
     /// promiscuous mode
     Remove(run::Remove),
@@ -67,9 +72,23 @@ enum Command {
     /// Take a tour in half a minute: a policy with mistakes, packets explained, an evening at home
     /// replayed
     Demo(demo::Args),
+}
+
+/// What only weir itself starts, and what is for people who build it.
+#[derive(Subcommand)]
+enum Hidden {
+    /// Watches the packet thread where no program in the kernel can
+    #[command(hide = true)]
+    Guard(run::Guard),
+    /// Keeps the privileges that a running weir gives up
+    #[command(hide = true)]
+    Helper(run::Helper),
     /// Live tests: real namespaces, real traffic, figures compared with their bounds
     #[command(hide = true)]
     Live(live::Args),
+    /// Write the manual pages and the completions of the shells, for a package
+    #[command(hide = true)]
+    Pages(pages::Args),
 }
 
 #[derive(Args)]
@@ -114,7 +133,7 @@ pub(crate) enum Port {
 }
 
 fn main() -> ExitCode {
-    let weir = match Weir::try_parse() {
+    let weir = match Weir::<Any>::try_parse() {
         Ok(weir) => weir,
         Err(error) => {
             // help and version are no errors; they go to standard output
@@ -123,6 +142,16 @@ fn main() -> ExitCode {
         }
     };
     match weir.command {
+        Any::Command(command) => run(command),
+        Any::Hidden(Hidden::Guard(args)) => run::guard(args),
+        Any::Hidden(Hidden::Helper(args)) => run::helper(args),
+        Any::Hidden(Hidden::Live(args)) => live::run(&args),
+        Any::Hidden(Hidden::Pages(args)) => pages::run(&args),
+    }
+}
+
+fn run(command: Command) -> ExitCode {
+    match command {
         Command::Check(args) => check::run(&args.file, args.quiet, args.verbose),
         Command::Explain(args) => explain::run(&args),
         Command::Diff(args) => compare::run(&args.before, &args.after),
@@ -136,13 +165,10 @@ fn main() -> ExitCode {
         }
         Command::Replay(args) => replay::run(&args),
         Command::Run(args) => run::run(&args),
-        Command::Guard(args) => run::guard(args),
-        Command::Helper(args) => run::helper(args),
         Command::Remove(args) => run::remove(&args),
         Command::Ask(ask) => ask::run(&ask),
         Command::Lab(args) => lab::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Demo(args) => demo::run(&args),
-        Command::Live(args) => live::run(&args),
     }
 }
