@@ -2,6 +2,7 @@
 //! A weir that was stopped leaves its bridge, because that carries the traffic; whoever wants the
 //! interfaces for something else, or has no use for weir any more, removes it.
 
+use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ use crate::helper::{Undo, undo_path};
 use weir_control::path_of;
 
 /// Takes it back and says what was done, a line each: of one link, by its name or its socket, or of
-/// all that do not run. What was done before an error has been said.
+/// all; those that run are told and stay. What was done before an error has been said.
 ///
 /// # Errors
 ///
@@ -28,16 +29,23 @@ pub fn run(
         (Some(link), None) => vec![path_of(folder, link)],
         (None, None) => left_over(folder),
     };
-    if sockets.is_empty() {
-        said("there is nothing to remove");
-    }
+    let mut is_said = false;
+    let mut say = |line: &str| {
+        is_said = true;
+        said(line);
+    };
     for path in sockets {
         if UnixStream::connect(&path).is_ok() {
             let which = match (socket, path.file_stem()) {
                 (None, Some(link)) => format!("--link {}", link.to_string_lossy()),
                 _ => format!("--socket {}", path.display()),
             };
-            return Err(format!("this link is running; `weir stop {which}` ends it"));
+            let cure = format!("`weir stop {which}` ends it");
+            if link.is_some() || socket.is_some() {
+                return Err(format!("this link is running; {cure}"));
+            }
+            say(&format!("a link is running and keeps its interfaces; {cure}"));
+            continue;
         }
         let mut undo = Undo::open(undo_path(&path));
         if let Some(link) = link.filter(|_| undo.is_empty()) {
@@ -51,7 +59,14 @@ pub fn run(
             }
             undo.bridge(&name);
         }
-        undo.remove().iter().for_each(|line| said(line));
+        undo.remove().iter().for_each(|line| say(line));
+        // nobody is behind it; who named another file keeps that
+        if std::fs::symlink_metadata(&path).is_ok_and(|file| file.file_type().is_socket()) {
+            let _ = std::fs::remove_file(&path);
+        }
+    }
+    if !is_said {
+        said("there is nothing to remove");
     }
     Ok(())
 }
@@ -63,8 +78,32 @@ fn left_over(folder: &Path) -> Vec<PathBuf> {
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|ending| ending == "undo"))
         .map(|path| path.with_extension("sock"))
-        .filter(|socket| UnixStream::connect(socket).is_err())
         .collect();
     sockets.sort();
     sockets
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+    use crate::tests::Folder;
+
+    #[test]
+    fn a_socket_that_nobody_serves_goes_and_any_other_file_stays() {
+        let folder = Folder::new("remove");
+        let [socket, file] = ["a.sock", "b.sock"].map(|name| folder.0.join(name));
+        let listener = UnixListener::bind(&socket).unwrap();
+        let mut said = Vec::new();
+        let running = run(None, Some(&socket), &mut |line| said.push(line.to_owned()));
+        assert!(running.unwrap_err().contains("weir stop --socket"));
+        drop(listener);
+        std::fs::write(&file, "mine").unwrap();
+        for path in [&socket, &file] {
+            run(None, Some(path), &mut |line| said.push(line.to_owned())).unwrap();
+        }
+        assert_eq!(said, ["there is nothing to remove"; 2]);
+        assert!(!socket.exists() && file.exists());
+    }
 }

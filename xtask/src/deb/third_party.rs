@@ -1,5 +1,5 @@
-//! The libraries that the binary is built from: name, version and licence of each, and the texts that
-//! their licences want to be passed on.
+//! The libraries that the binary is built from: name, version and licence of each, and the texts
+//! that their licences want to be passed on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
-use weir_io::netdev::{self, Feature, InterfaceKind, Netdev, Unfit};
+use weir_io::netdev::{self, InterfaceKind, Netdev, Unfit};
 use weir_io::{PacketSockets, bare_sockets};
 use weir_units::limits;
 use weir_xdp::{Mode, Program};
@@ -138,13 +138,9 @@ pub(super) fn usable(
 /// What a port must be before frames come from it: whole, single and with their tags. What cannot
 /// be turned off is met frame by frame: cut, or too long and counted.
 pub(super) fn single_frames(name: &str, undo: &mut Undo) {
-    for feature in netdev::see_single_frames(name).unwrap_or_default() {
+    let turned = [netdev::see_single_frames(name), netdev::leave_tags_in(name)];
+    for feature in turned.into_iter().flatten().flatten() {
         undo.feature(name, feature);
-    }
-    if netdev::takes_tags_out(name).unwrap_or(false)
-        && netdev::set_feature(name, Feature::RxVlan, false).is_ok()
-    {
-        undo.feature(name, Feature::RxVlan);
     }
 }
 

@@ -290,6 +290,9 @@ impl Serving<'_> {
                 .map_err(|e| format!("{name}: {e}"));
         };
         bridge.take_in(name)?;
+        if bridge.is_theirs {
+            self.undo.isolated(name);
+        }
         let isolate = |yes| netdev::set_isolated(name, yes).map_err(|e| format!("{name}: {e}"));
         match via {
             // the program decides frame by frame; what a weir with packet sockets has left there

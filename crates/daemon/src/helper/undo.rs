@@ -19,6 +19,9 @@ enum Step {
     Feature(String, String),
     /// An interface did not take frames for others.
     Promiscuous(String),
+    /// A port of the operator's own bridge is isolated while weir carries the traffic, and stays so
+    /// if weir, its helper and its guard are all killed.
+    Isolated(String),
     /// A bridge was not there.
     Bridge(String),
     /// An interface was down.
@@ -56,6 +59,10 @@ impl Undo {
         self.note(Step::Promiscuous(port.to_owned()));
     }
 
+    pub(crate) fn isolated(&mut self, port: &str) {
+        self.note(Step::Isolated(port.to_owned()));
+    }
+
     pub(crate) fn bridge(&mut self, name: &str) {
         self.note(Step::Bridge(name.to_owned()));
     }
@@ -74,7 +81,7 @@ impl Undo {
     pub(crate) fn leave(&mut self) -> Vec<String> {
         let (stay, go) = std::mem::take(&mut self.steps)
             .into_iter()
-            .partition(|step| matches!(step, Step::Bridge(_) | Step::Down(_)));
+            .partition(|step| !matches!(step, Step::Feature(..) | Step::Promiscuous(_)));
         self.steps = stay;
         let go: BTreeSet<Step> = go;
         let done = go.iter().filter_map(Step::undo).collect();
@@ -132,6 +139,7 @@ impl Step {
         match words.next()?.as_str() {
             "feature" => Some(Step::Feature(words.next()?, words.next()?)),
             "promiscuous" => Some(Step::Promiscuous(words.next()?)),
+            "isolated" => Some(Step::Isolated(words.next()?)),
             "bridge" => Some(Step::Bridge(words.next()?)),
             "down" => Some(Step::Down(words.next()?)),
             _ => None,
@@ -142,6 +150,7 @@ impl Step {
         match self {
             Step::Feature(port, feature) => format!("feature {port} {feature}"),
             Step::Promiscuous(port) => format!("promiscuous {port}"),
+            Step::Isolated(port) => format!("isolated {port}"),
             Step::Bridge(name) => format!("bridge {name}"),
             Step::Down(port) => format!("down {port}"),
         }
@@ -163,6 +172,14 @@ impl Step {
                 let done = netdev::set_promiscuous(port, false);
                 Some(said(format!("{port}: no longer promiscuous"), done))
             }
+            Step::Isolated(port) => {
+                let path = format!("/sys/class/net/{port}/brport/isolated");
+                fs::read_to_string(path).ok().filter(|yes| yes.trim() == "1")?;
+                Some(said(
+                    format!("{port} is no longer isolated"),
+                    netdev::set_isolated(port, false),
+                ))
+            }
             Step::Bridge(name) => {
                 bypass::track_again(name);
                 netdev::index_of(name).ok()?;
@@ -179,8 +196,12 @@ impl Step {
     }
 }
 
-const FEATURES: [(Feature, &str); 3] =
-    [(Feature::Gro, "gro"), (Feature::Lro, "lro"), (Feature::RxVlan, "rxvlan")];
+const FEATURES: [(Feature, &str); 4] = [
+    (Feature::Gro, "gro"),
+    (Feature::Lro, "lro"),
+    (Feature::RxVlan, "rxvlan"),
+    (Feature::RxServiceVlan, "rx-vlan-stag-hw-parse"),
+];
 
 fn word(feature: Feature) -> &'static str {
     FEATURES.iter().find(|(known, _)| *known == feature).map_or("", |(_, word)| word)
@@ -201,11 +222,12 @@ mod tests {
         first.bridge("weir-no-such-br");
         first.bridge("weir-no-such-br");
         first.down("weir-no-such");
+        first.isolated("weir-no-such");
         let second = Undo::open(path.clone());
         assert_eq!(second.steps, first.steps);
-        assert_eq!(second.steps.len(), 4);
+        assert_eq!(second.steps.len(), 5);
         assert!(first.leave().iter().all(|line| line.contains("no longer exists")));
-        assert_eq!(Undo::open(path.clone()).steps.len(), 2, "what carries the traffic stays");
+        assert_eq!(Undo::open(path.clone()).steps.len(), 3, "what carries the traffic stays");
         first.remove();
         assert!(!path.exists());
         fs::write(&path, "nonsense\nfeature eth1\nbridge b\n").unwrap();

@@ -102,10 +102,13 @@ fn features_that_only_their_names_tell_are_turned_off() {
                 ["rx-vlan-offload: on", "rx-vlan-stag-hw-parse: on"].map(|is| text.contains(is))
             })
         };
-        for on in [false, true, false] {
-            netdev::set_feature("lan0", Feature::RxVlan, on).unwrap();
-            assert!(is_on().is_none_or(|is_on| is_on == [on; 2]), "{:?}", is_on());
-        }
+        netdev::set_feature("lan0", Feature::RxServiceVlan, false).unwrap();
+        assert!(is_on().is_none_or(|is_on| is_on == [true, false]), "{:?}", is_on());
+        // what was off is not told, so that nobody turns it on again
+        assert_eq!(netdev::leave_tags_in("lan0").unwrap(), [Feature::RxVlan]);
+        assert!(is_on().is_none_or(|is_on| is_on == [false; 2]), "{:?}", is_on());
+        assert_eq!(netdev::leave_tags_in("lan0").unwrap(), []);
+        assert!(netdev::leave_tags_in("lan7").is_err());
         assert!(netdev::set_feature("lan7", Feature::RxVlan, false).is_err());
     });
 }

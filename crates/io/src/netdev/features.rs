@@ -23,8 +23,10 @@ pub enum Feature {
     Gso,
     /// `tx`: the card completes checksums.
     TxChecksums,
-    /// `rxvlan` and `rx-vlan-stag-hw-parse`: the card takes the VLAN tag out of an arriving frame.
+    /// `rxvlan`: the card takes the VLAN tag (802.1Q) out of an arriving frame.
     RxVlan,
+    /// `rx-vlan-stag-hw-parse`: the same of service tags (802.1ad).
+    RxServiceVlan,
     /// `txvlan` and `tx-vlan-stag-hw-insert`: the card puts the VLAN tag into a leaving frame, or
     /// hands it on beside the frame.
     TxVlan,
@@ -61,7 +63,8 @@ pub fn set_feature(name: &str, feature: Feature, on: bool) -> io::Result<()> {
             let old = ioctl::ethtool(any.as_fd(), name, EthtoolCommand::GetFlags, 0)?;
             set(EthtoolCommand::SetFlags, if on { old | LRO } else { old & !LRO })
         }
-        Feature::RxVlan => generic::set(name, &[generic::RX_TAGS, generic::RX_SERVICE_TAGS], on),
+        Feature::RxVlan => generic::set(name, &[generic::RX_TAGS], on),
+        Feature::RxServiceVlan => generic::set(name, &[generic::RX_SERVICE_TAGS], on),
         Feature::TxVlan => generic::set(name, &[generic::TX_TAGS, generic::TX_SERVICE_TAGS], on),
     }
 }

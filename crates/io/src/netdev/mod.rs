@@ -19,7 +19,7 @@ pub use bridge::{
     add_to_bridge, create_bridge, remove_bridge, remove_from_bridge, set_isolated, set_isolated_at,
 };
 pub use features::{Feature, Features, see_single_frames, set_feature};
-pub use tags::{TagsBeside, keeps_tags_in_metadata, takes_tags_out};
+pub use tags::{TagsBeside, keeps_tags_in_metadata, leave_tags_in};
 pub use unfit::Unfit;
 
 /// What is known of an interface.

@@ -5,6 +5,7 @@
 
 use std::{fmt, io};
 
+use super::features::{Feature, set_feature};
 use super::generic::{self, RX_SERVICE_TAGS, RX_TAGS, TX_SERVICE_TAGS, TX_TAGS};
 use super::netlink::{self, Netlink, Request};
 use super::{InterfaceKind, facts, names, number};
@@ -23,7 +24,7 @@ pub enum TagsBeside {
 }
 
 /// Why AF_XDP at the interface of that name may lose VLAN tags; `None`: it does not. Ask after
-/// [`super::set_feature`] has turned [`super::Feature::RxVlan`] off: what is still on is fixed.
+/// [`leave_tags_in`] has turned off what can be: what is still on is fixed.
 pub fn keeps_tags_in_metadata(name: &str) -> io::Result<Option<TagsBeside>> {
     let own = || name.to_owned();
     match facts(name)?.kind {
@@ -41,9 +42,18 @@ pub fn keeps_tags_in_metadata(name: &str) -> io::Result<Option<TagsBeside>> {
     }
 }
 
-/// Whether the driver takes tags out of arriving frames now ([`super::Feature::RxVlan`]).
-pub fn takes_tags_out(name: &str) -> io::Result<bool> {
-    Ok(first_active(name, &[RX_TAGS, RX_SERVICE_TAGS])?.is_some())
+/// Turns off what takes tags out of arriving frames. Returns what was on, for who wants to turn it
+/// on again.
+pub fn leave_tags_in(name: &str) -> io::Result<Vec<Feature>> {
+    let active = generic::active(name)?;
+    let mut turned = Vec::new();
+    for (feature, word) in [(Feature::RxVlan, RX_TAGS), (Feature::RxServiceVlan, RX_SERVICE_TAGS)] {
+        if active.iter().any(|name| name == word) {
+            set_feature(name, feature, false)?;
+            turned.push(feature);
+        }
+    }
+    Ok(turned)
 }
 
 fn first_active(name: &str, features: &[&'static str]) -> io::Result<Option<&'static str>> {
