@@ -11,6 +11,7 @@ mod deb;
 mod demo;
 mod experiments;
 mod fuzz;
+mod install;
 mod live;
 mod mutants;
 mod near;
@@ -31,7 +32,7 @@ struct Command {
     run: fn(&[String]) -> Done,
 }
 
-const COMMANDS: [Command; 12] = [
+const COMMANDS: [Command; 13] = [
     Command {
         name: "test",
         arguments: "",
@@ -41,7 +42,7 @@ const COMMANDS: [Command; 12] = [
     Command {
         name: "ci",
         arguments: "",
-        does: "test, the dependencies by deny.toml, then a minute of every fuzz target",
+        does: "test, the dependencies by deny.toml, install-test, a minute of every fuzz target",
         run: test::ci,
     },
     Command {
@@ -99,6 +100,12 @@ const COMMANDS: [Command; 12] = [
         run: deb::run,
     },
     Command {
+        name: "install-test",
+        arguments: "[--binary FILE]",
+        does: "run docs/install.md on a fresh Debian that it boots; needs root",
+        run: install::run,
+    },
+    Command {
         name: "demo",
         arguments: "[ARG..]",
         does: "build weir and see it work",
@@ -137,7 +144,7 @@ fn main() -> ExitCode {
 fn help() -> String {
     let mut text = String::from("cargo x COMMAND\n\n");
     for command in &COMMANDS {
-        text += &format!("    {:<6} {}\n", command.name, command.does);
+        text += &format!("    {:<12} {}\n", command.name, command.does);
     }
     text + "\nExit status: 0 fine, 1 a check failed, 2 a wrong call or cannot run here.\n"
 }

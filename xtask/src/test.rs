@@ -5,7 +5,7 @@
 use std::io::Write;
 use std::time::Instant;
 
-use crate::{Done, count, experiments, fuzz, live, shell, tidy};
+use crate::{Done, count, experiments, fuzz, install, live, shell, tidy};
 
 /// Seconds of each fuzz target in `test` and in `ci`.
 const SMOKE_SECS: u64 = 2;
@@ -38,6 +38,9 @@ const STEPS: [Step; 8] = [
     Step { name: "fuzz smoke", loud: LOUD, run: || fuzzing(fuzz::Runner::Stable, SMOKE_SECS) },
 ];
 
+/// Only in `ci`: it fetches a system the first time, and takes a minute and a half.
+const INSTALL: Step = Step { name: "install", loud: LOUD, run: || skippable(install::run(&[])) };
+
 const LONG: Step =
     Step { name: "fuzz", loud: LOUD, run: || fuzzing(fuzz::Runner::Best, LONG_SECS) };
 
@@ -51,7 +54,7 @@ pub(crate) fn test(arguments: &[String]) -> Done {
 
 pub(crate) fn ci(arguments: &[String]) -> Done {
     crate::no_arguments(arguments)?;
-    Ok(run(&STEPS.iter().chain([&DEPENDENCIES, &LONG]).collect::<Vec<_>>()))
+    Ok(run(&STEPS.iter().chain([&DEPENDENCIES, &INSTALL, &LONG]).collect::<Vec<_>>()))
 }
 
 fn run(steps: &[&Step]) -> bool {
@@ -174,7 +177,12 @@ fn tests() -> Outcome {
 
 /// On real namespaces, which need root.
 fn live() -> Outcome {
-    match live::short() {
+    skippable(live::short())
+}
+
+/// Of a step that says itself when it cannot run here.
+fn skippable(done: Done) -> Outcome {
+    match done {
         Err(why) => match why.strip_prefix("skipped: ") {
             Some(why) => Outcome::Skipped(why.to_owned()),
             None => Outcome::Failed(format!("{why}\n")),
