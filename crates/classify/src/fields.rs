@@ -77,17 +77,18 @@ impl Number {
     fn asked(self, rule: &Plain) -> Option<(u64, u64)> {
         let one = |number: u64| (number, number);
         let range = |(first, last): (u16, u16)| (first.into(), last.into());
+        let narrow = |(first, last): (u8, u8)| (first.into(), last.into());
         match self {
             Number::LanPort => rule.lan_port.map(range),
             Number::WanPort => rule.wan_port.map(range),
-            Number::Protocol => rule.when.protocol.map(|number| one(number.into())),
+            Number::Protocol => rule.when.protocol.map(narrow),
             Number::Vlan => rule.vlan.map(range),
             Number::Side => rule.when.side.map(|side| one(side as u64)),
             Number::Net => rule.when.net.map(|net| one(net as u64)),
             Number::Subscriber => rule.when.subscriber.then_some((1, 1)),
-            Number::Dscp => rule.when.dscp.map(|dscp| one(dscp.into())),
+            Number::Dscp => rule.when.dscp.map(narrow),
             Number::Length => rule.when.length.map(range),
-            Number::Ethertype => rule.when.ethertype.map(|kind| one(kind.into())),
+            Number::Ethertype => rule.when.ethertype.map(range),
             Number::LanMac => rule.lan_mac.map(|mac| one(mac_number(mac))),
             Number::WanMac => rule.wan_mac.map(|mac| one(mac_number(mac))),
         }
@@ -96,9 +97,9 @@ impl Number {
     /// The numbers that the same rule allows besides, if there are any.
     fn asked_too(self, rule: &Plain) -> Option<(u64, u64)> {
         match (self, rule.when.protocol?) {
-            (Number::Protocol, AH) => Some((BEHIND_AH, BEHIND_AH + u64::from(u8::MAX))),
-            (Number::Protocol, number) => {
-                Some((BEHIND_AH + u64::from(number), BEHIND_AH + u64::from(number)))
+            (Number::Protocol, (AH, AH)) => Some((BEHIND_AH, BEHIND_AH + u64::from(u8::MAX))),
+            (Number::Protocol, (first, last)) => {
+                Some((BEHIND_AH + u64::from(first), BEHIND_AH + u64::from(last)))
             }
             _ => None,
         }
@@ -127,7 +128,7 @@ impl Number {
     }
 }
 
-fn mac_number([a, b, c, d, e, f]: [u8; 6]) -> u64 {
+pub(crate) fn mac_number([a, b, c, d, e, f]: [u8; 6]) -> u64 {
     u64::from_be_bytes([0, 0, a, b, c, d, e, f])
 }
 

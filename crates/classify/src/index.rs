@@ -4,12 +4,13 @@
 use weir_packet::Net;
 
 use crate::facts::{Facts, Routers};
-use crate::fields::{FIELDS, Field};
+use crate::fields::{FIELDS, Field, mac_number};
 use crate::hosts::{Hosts, Owner};
 use crate::ranges::Ranges;
 use crate::rules::write_out;
 use crate::sets::{BLOCK, Block, Blocks};
 use weir_units::Raw;
+use weir_units::limits::{RAW_BESIDE_MACS, RAW_MATCHES, SUBSCRIBER_MACS};
 
 use crate::spec::{Spec, Target};
 
@@ -27,6 +28,8 @@ pub struct Index {
     rule_class: Box<[u32]>,
     classes: Box<[Place]>,
     subscribers: Option<Ranges>,
+    /// The leaves of subscribers by their MAC, sorted.
+    macs: Box<[(u64, u32)]>,
     default_leaf: u32,
     /// Whether there are fields or raw matches in which the frames of a connection may differ.
     varies: bool,
@@ -69,7 +72,8 @@ pub(crate) struct Answer {
     pub(crate) goal: Goal,
 }
 
-/// What within a connection the answer depends on: sets of the fields that vary, and raw matches.
+/// What within a connection the answer depends on: sets of the fields that vary, and raw matches
+/// with the subscriber of a MAC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Variant {
     sets: u64,
@@ -86,7 +90,8 @@ impl Index {
     #[must_use]
     pub fn compile(spec: &Spec) -> Index {
         let mut raws = Vec::new();
-        let mut rules = write_out(&spec.rules, &mut raws);
+        let most = if spec.subscriber_macs.is_empty() { RAW_MATCHES } else { RAW_BESIDE_MACS };
+        let mut rules = write_out(&spec.rules, &mut raws, most);
         rules.retain(|rule| (spec.rules[rule.rule].class as usize) < spec.classes.len());
         let origins: Box<[u32]> = rules.iter().map(|rule| number(rule.rule)).collect();
         let mut hosts = Vec::new();
@@ -101,7 +106,9 @@ impl Index {
         Index {
             asks_ports: fields.iter().any(Field::is_port) || !raws.is_empty(),
             asks_protocol: fields.iter().any(Field::is_protocol),
-            varies: fields.iter().any(Field::varies) || !raws.is_empty(),
+            varies: fields.iter().any(Field::varies)
+                || !raws.is_empty()
+                || !spec.subscriber_macs.is_empty(),
             steady: fields.iter().take_while(|field| !field.varies()).count(),
             fields,
             blocks: blocks.finish(),
@@ -113,6 +120,7 @@ impl Index {
             subscribers: (!spec.subscribers.is_empty()).then(|| {
                 Ranges::new(spec.subscribers.iter().copied(), NOBODY, |_, leaves| leaves[0])
             }),
+            macs: by_mac(spec),
             default_leaf: spec.default_leaf,
             by_leaf: by_leaf(&hosts),
             hosts,
@@ -197,7 +205,9 @@ impl Index {
             let set = field.find_varying(facts);
             sets = sets.wrapping_mul(field.sets()).wrapping_add(set.into());
         }
-        Variant { sets, raw: self.raw(facts) }
+        // beside MACs there are at most `RAW_BESIDE_MACS` raw matches
+        let mac = if self.macs.is_empty() { 0 } else { self.place_of_mac(facts) };
+        Variant { sets, raw: self.raw(facts) | mac << RAW_BESIDE_MACS }
     }
 
     #[inline]
@@ -212,13 +222,28 @@ impl Index {
     }
 
     fn subscriber(&self, facts: &Facts) -> Option<u32> {
-        let subscribers = self.subscribers.as_ref()?;
-        let leaf = match facts.headers.net {
-            Net::V4 => subscribers.v4(facts.lan()),
-            Net::V6 => subscribers.v6(facts.lan()),
-            Net::None | Net::Arp => NOBODY,
+        let leaf = match (&self.subscribers, facts.headers.net) {
+            (Some(subscribers), Net::V4) => subscribers.v4(facts.lan()),
+            (Some(subscribers), Net::V6) => subscribers.v6(facts.lan()),
+            (None, _) | (_, Net::None | Net::Arp) => NOBODY,
         };
-        (leaf != NOBODY).then_some(leaf)
+        if leaf != NOBODY {
+            return Some(leaf);
+        }
+        if self.macs.is_empty() { None } else { self.leaf_of_mac(facts) }
+    }
+
+    /// The number of the MAC among those of subscribers, from 1; 0: it is none of theirs.
+    fn place_of_mac(&self, facts: &Facts) -> u64 {
+        let mac = facts.lan_mac().map(mac_number);
+        let at = mac.and_then(|mac| self.macs.binary_search_by_key(&mac, |(mac, _)| *mac).ok());
+        at.map_or(0, |at| at as u64 + 1)
+    }
+
+    /// The leaf of the subscriber whose MAC it is.
+    fn leaf_of_mac(&self, facts: &Facts) -> Option<u32> {
+        let at = usize::try_from(self.place_of_mac(facts)).ok()?.checked_sub(1)?;
+        self.macs.get(at).map(|(_, leaf)| *leaf)
     }
 
     fn first_match(&self, facts: &Facts) -> Option<u32> {
@@ -367,6 +392,16 @@ fn places(spec: &Spec, hosts: &mut Vec<Hosts>) -> Vec<Place> {
     places
 }
 
+/// The leaves of subscribers by their MAC; of equal ones the first.
+fn by_mac(spec: &Spec) -> Box<[(u64, u32)]> {
+    let macs = spec.subscriber_macs.iter().map(|&(mac, leaf)| (mac_number(mac), leaf));
+    let mut macs: Vec<(u64, u32)> = macs.collect();
+    macs.sort_by_key(|(mac, _)| *mac);
+    macs.dedup_by_key(|(mac, _)| *mac);
+    macs.truncate(SUBSCRIBER_MACS);
+    macs.into()
+}
+
 fn by_leaf(hosts: &[Hosts]) -> Box<[u32]> {
     let mut order: Vec<u32> = (0..number(hosts.len())).collect();
     order.sort_by_key(|&at| hosts[at as usize].each().first_leaf);
@@ -396,7 +431,7 @@ mod tests {
             [Net::V4, Net::V6].map(|net| index.asks_behind(net))
         };
         assert_eq!(asks(When { vlan, ..When::default() }), [false, false]);
-        assert_eq!(asks(When { vlan, protocol: Some(6), ..When::default() }), [false, true]);
+        assert_eq!(asks(When { vlan, protocol: Some((6, 6)), ..When::default() }), [false, true]);
         assert_eq!(asks(When { vlan, lan_port: Some((5, 5)), ..When::default() }), [true, true]);
     }
 }

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use weir_packet::Side;
-use weir_units::limits::RAW_MATCHES;
 use weir_units::{Prefix, Raw};
 
 use crate::spec::{Rule, When};
@@ -30,8 +29,8 @@ pub(crate) struct Plain<'s> {
     pub(crate) raw: u64,
 }
 
-/// Writes out all rules; `raws` collects the raw matches, each once.
-pub(crate) fn write_out<'s>(rules: &'s [Rule], raws: &mut Vec<Raw>) -> Vec<Plain<'s>> {
+/// Writes out all rules; `raws` collects the raw matches, each once and at most `most`.
+pub(crate) fn write_out<'s>(rules: &'s [Rule], raws: &mut Vec<Raw>, most: usize) -> Vec<Plain<'s>> {
     let mut plain = Vec::with_capacity(rules.len());
     for (rule, Rule { when, .. }) in rules.iter().enumerate() {
         let vlan = match (when.vlan, when.untagged) {
@@ -39,7 +38,7 @@ pub(crate) fn write_out<'s>(rules: &'s [Rule], raws: &mut Vec<Raw>) -> Vec<Plain
             (None, true) => Some((UNTAGGED, UNTAGGED)),
             (vlan, false) => vlan.map(|(first, last)| (first, last.min(UNTAGGED - 1))),
         };
-        let Some(raw) = raw_bits(&when.raw, raws) else { continue };
+        let Some(raw) = raw_bits(&when.raw, raws, most) else { continue };
         let base = Plain {
             rule,
             when,
@@ -113,14 +112,14 @@ fn common(a: &[Prefix], b: &[Prefix]) -> Vec<Prefix> {
 }
 
 /// The bits of some raw matches; `None` if there are more than a policy may have.
-fn raw_bits(raw: &[Raw], raws: &mut Vec<Raw>) -> Option<u64> {
+fn raw_bits(raw: &[Raw], raws: &mut Vec<Raw>, most: usize) -> Option<u64> {
     raw.iter().try_fold(0, |bits, raw| {
         let known = raws.iter().position(|known| known == raw);
         let place = known.unwrap_or_else(|| {
             raws.push(*raw);
             raws.len() - 1
         });
-        (place < RAW_MATCHES.min(64)).then(|| bits | 1 << place)
+        (place < most.min(64)).then(|| bits | 1 << place)
     })
 }
 
@@ -128,6 +127,7 @@ fn raw_bits(raw: &[Raw], raws: &mut Vec<Raw>) -> Option<u64> {
 mod tests {
     use super::*;
     use weir_units::Origin;
+    use weir_units::limits::RAW_MATCHES;
 
     #[test]
     fn what_asks_for_one_raw_match_too_many_falls_away() {
@@ -139,7 +139,7 @@ mod tests {
         let last = RAW_MATCHES as u64 - 1;
         let mut rules: Vec<Rule> = (0..last).map(|value| asks(&[value])).collect();
         rules.extend([asks(&[0, last]), asks(&[last + 1]), asks(&[0, last + 2]), asks(&[last])]);
-        let plain = write_out(&rules, &mut Vec::new());
+        let plain = write_out(&rules, &mut Vec::new(), RAW_MATCHES);
         let left: Vec<(usize, u64)> = plain.iter().map(|plain| (plain.rule, plain.raw)).collect();
         let mut wanted: Vec<(usize, u64)> = (0..63).map(|bit| (bit, 1 << bit)).collect();
         wanted.extend([(63, 1 << 63 | 1), (66, 1 << 63)]);

@@ -14,6 +14,8 @@ pub struct Spec {
     pub classes: Vec<Class>,
     /// Whose LAN address it is: block and leaf. The longest block wins, of equal ones the first.
     pub subscribers: Vec<(Prefix, u32)>,
+    /// Whose MAC it is on the LAN side, where the address is in none of these blocks.
+    pub subscriber_macs: Vec<([u8; 6], u32)>,
     /// Where a frame goes that no rule takes.
     pub default_leaf: u32,
     /// MACs of the LAN side that are routers: behind them hosts are told apart by their addresses.
@@ -87,10 +89,11 @@ pub struct When {
     pub wan_port: Option<(u16, u16)>,
     /// One of the two ports.
     pub port: Option<(u16, u16)>,
-    /// The IP protocol: the one behind all extension headers, or AH (51) if that lies before it.
-    pub protocol: Option<u8>,
+    /// The IP protocol: the one behind all extension headers, or AH (51 alone) if that lies before
+    /// it.
+    pub protocol: Option<(u8, u8)>,
     /// The differentiated services code point.
-    pub dscp: Option<u8>,
+    pub dscp: Option<(u8, u8)>,
     /// The number of the outermost VLAN.
     pub vlan: Option<(u16, u16)>,
     /// There is no VLAN tag.
@@ -106,7 +109,7 @@ pub struct When {
     /// The side that it came in from.
     pub side: Option<Side>,
     /// The Ethernet type behind all tags.
-    pub ethertype: Option<u16>,
+    pub ethertype: Option<(u16, u16)>,
     /// The network header.
     pub net: Option<Net>,
     /// The LAN address is a subscriber's.

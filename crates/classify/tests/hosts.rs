@@ -125,7 +125,7 @@ fn leaves_of_every_class_age() {
     let rule = |class, protocol| Rule { class, when: When { protocol, ..When::default() } };
     let spec = Spec {
         classes: vec![class(100), class(200), class(300)],
-        rules: vec![rule(0, Some(17)), rule(1, Some(6)), rule(2, None)],
+        rules: vec![rule(0, Some((17, 17))), rule(1, Some((6, 6))), rule(2, None)],
         ..Spec::default()
     };
     let limits = Limits { flows: 256, fragmented: 16 };

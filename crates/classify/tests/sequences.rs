@@ -75,7 +75,7 @@ fn what_varies_within_a_connection_is_asked_again() {
     let mut classifier = classifier(
         &spec(vec![
             When { raw: vec![raw], ..When::default() },
-            When { dscp: Some(46), ..When::default() },
+            When { dscp: Some((46, 46)), ..When::default() },
             When { length: Some((200, 300)), ..When::default() },
             When { wan_mac: Some([9; 6]), ..When::default() },
             When { vlan: Some((5, 6)), ..When::default() },
@@ -214,7 +214,7 @@ fn a_piece_without_its_first_is_a_stray_only_where_that_matters() {
     let later = udp(1, 4000).payload_len(64).fragment(64, false, 77);
     let (a, b) = ("[2001:db8::1]:5".parse().unwrap(), "[2001:db8::2]:6".parse().unwrap());
     let later_v6 = Build::udp(a, b).payload_len(64).fragment(64, false, 9);
-    let protocol = When { protocol: Some(17), ..When::default() };
+    let protocol = When { protocol: Some((17, 17)), ..When::default() };
     let hosts = When { lan: vec!["10.0.0.0/8".parse().unwrap()], ..When::default() };
     let ports = When { port: Some((1, 9)), ..When::default() };
     let bytes = Origin::Transport;
@@ -231,7 +231,7 @@ fn a_piece_without_its_first_is_a_stray_only_where_that_matters() {
 
 #[test]
 fn a_later_fragment_of_ipv6_has_the_protocol_of_the_first() {
-    let udp_only = When { protocol: Some(17), ..When::default() };
+    let udp_only = When { protocol: Some((17, 17)), ..When::default() };
     let mut classifier = classifier(&spec(vec![udp_only]), 64);
     let (a, b) = ("[2001:db8::1]:5".parse().unwrap(), "[2001:db8::2]:6".parse().unwrap());
     let first = Build::udp(a, b).payload_len(64).fragment(0, true, 9);
@@ -374,7 +374,7 @@ fn a_chain_of_parents_that_goes_round_never_matches() {
 
 #[test]
 fn a_packet_with_an_authentication_header_is_of_two_protocols() {
-    let protocol = |number| When { protocol: Some(number), ..When::default() };
+    let protocol = |number| When { protocol: Some((number, number)), ..When::default() };
     let asks = [protocol(51), protocol(17)];
     let plain = udp(1, 1);
     let (from, to) = ([10, 0, 0, 1].into(), [192, 0, 2, 1].into());

@@ -33,6 +33,8 @@ impl Sides {
             blocks.extend(PRIVATE.iter().filter_map(|b| b.parse::<Prefix>().ok()));
             blocks.extend(plan.subscribers.iter().map(|(block, _)| *block));
             let rules = plan.asked.iter().flat_map(|a| &a.rules);
+            // nor does "not lan servers"
+            let rules = rules.filter(|rule| !rule.when.excludes);
             let sets = rules.filter_map(|rule| rule.when.lan.as_ref());
             // "lan 0.0.0.0/0" says nothing about where the LAN is
             blocks.extend(sets.flat_map(|set| set.blocks()).filter(|b| b.len() > 0));

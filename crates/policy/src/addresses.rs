@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use weir_units::{Prefix, limits};
 
-use crate::nearest::instead;
+use crate::blocks::{between, blocks_or_group};
 use crate::problem::{Position, Problems};
 use crate::reader::{Entry, Table};
 
@@ -62,6 +62,51 @@ impl Addresses {
     #[must_use]
     pub fn covers(&self, other: &Addresses) -> bool {
         covers(&self.v4, &other.v4) && covers(&self.v6, &other.v6)
+    }
+
+    /// All addresses that are not in this set.
+    #[must_use]
+    pub(crate) fn complement(&self) -> Addresses {
+        let others = |ranges: &[(u128, u128)], width: u32| {
+            let most = if width == 32 { u32::MAX.into() } else { u128::MAX };
+            let mut blocks = Vec::new();
+            let mut next = Some(0);
+            for &(first, last) in ranges {
+                if let Some(from) = next.filter(|from| *from < first) {
+                    blocks.extend(between(from, first - 1, width));
+                }
+                next = last.checked_add(1).filter(|next| *next <= most);
+            }
+            blocks.extend(next.into_iter().flat_map(|from| between(from, most, width)));
+            blocks
+        };
+        let mut blocks = others(&self.v4, 32);
+        blocks.extend(others(&self.v6, 128));
+        Addresses::new(blocks)
+    }
+
+    /// The addresses that are in both sets.
+    #[must_use]
+    pub(crate) fn common(&self, other: &Addresses) -> Addresses {
+        let meet = |a: &[(u128, u128)], b: &[(u128, u128)], width| {
+            let mut blocks = Vec::new();
+            let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
+            while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
+                let (first, last) = (x.0.max(y.0), x.1.min(y.1));
+                if first <= last {
+                    blocks.extend(between(first, last, width));
+                }
+                if x.1 < y.1 {
+                    a.next()
+                } else {
+                    b.next()
+                };
+            }
+            blocks
+        };
+        let mut blocks = meet(&self.v4, &other.v4, 32);
+        blocks.extend(meet(&self.v6, &other.v6, 128));
+        Addresses::new(blocks)
     }
 
     /// Whether the two have an address in common.
@@ -192,11 +237,9 @@ impl<'t> Build<'t> {
                 blocks.extend(inner.into_iter().flatten());
                 continue;
             }
-            match text.parse::<Prefix>() {
-                Ok(block) => blocks.push(block),
-                Err(error) => {
-                    not_a_block(text, &member, &error.to_string(), self.written.keys(), problems);
-                }
+            match blocks_or_group(text, self.written.keys().copied()) {
+                Ok(of_text) => blocks.extend(of_text),
+                Err((what, help)) => problems.error(member.place, what, help),
             }
         }
         if entry.list().is_empty() {
@@ -229,21 +272,6 @@ fn check_name(name: &str, place: Position, problems: &mut Problems) {
     }
 }
 
-fn not_a_block<'k>(
-    text: &str,
-    member: &Entry<'_>,
-    error: &str,
-    groups: impl Iterator<Item = &'k &'k str> + Clone,
-    problems: &mut Problems,
-) {
-    if text.contains(['.', ':', '/']) {
-        problems.error(member.place, error, "");
-    } else {
-        let what = format!("there is no group \"{text}\"");
-        problems.error(member.place, what, instead(text, groups.copied()));
-    }
-}
-
 /// Reads groups out of `[group]`, whatever else the file holds.
 pub(crate) fn groups_of(top: &mut Table<'_>, problems: &mut Problems) -> Groups {
     Groups::read(top.take("group"), problems)
@@ -264,6 +292,23 @@ mod tests {
         assert!(!halves.covers(&set(&["10.0.0.0/23"])));
         assert!(set(&["::/0"]).covers(&set(&["2001:db8::1"])));
         assert!(!set(&["::/0"]).covers(&set(&["10.0.0.1"])));
+    }
+
+    #[test]
+    fn what_is_in_both_sets_and_what_is_in_none() {
+        let (a, b) = (set(&["10.0.0.0/24", "10.0.9.7", "2001:db8::/32"]), set(&["10.0.0.128/25"]));
+        assert_eq!(a.common(&b), b);
+        assert_eq!(a.common(&a.complement()), set(&[]));
+        let halves = set(&["10.0.0.0/25", "10.0.0.128/25"]);
+        assert!(a.common(&halves).covers(&halves));
+        for set in [&a, &b, &set(&[]), &set(&["::/0", "0.0.0.0/0"])] {
+            let others = set.complement();
+            assert!(!set.overlaps(&others));
+            let all = Addresses::new([set.blocks(), others.blocks()].concat());
+            assert!(all.covers(&Addresses::new(vec!["::/0".parse().unwrap()])));
+            assert!(all.covers(&Addresses::new(vec!["0.0.0.0/0".parse().unwrap()])));
+            assert_eq!(others.complement().blocks().is_empty(), set.blocks().is_empty());
+        }
     }
 
     #[test]

@@ -33,12 +33,12 @@ impl FromStr for Amount {
     type Err = Unreadable;
     fn from_str(text: &str) -> Result<Amount, Unreadable> {
         const EXPECTED: &str =
-            "a rate such as \"20kbit\" or \"1.5mbit\", or a part such as \"40%\"";
+            "a rate such as \"20kbit\" or \"1.5mbit\", or a percentage such as \"40%\"";
         match text.trim().strip_suffix('%') {
             Some(number) => percent(number, text, EXPECTED).map(Amount::Part),
             None => match text.parse() {
                 Ok(rate) => Ok(Amount::Rate(rate)),
-                Err(error) => Err(Unreadable::new(text, error.why(), EXPECTED)),
+                Err(error) => Err(error.expecting(EXPECTED)),
             },
         }
     }
@@ -67,7 +67,7 @@ fn percent(number: &str, text: &str, expected: &'static str) -> Result<u32, Unre
     }
     let millionths = format!("{whole}{fraction:0<4}").parse::<u32>().unwrap_or(u32::MAX);
     if millionths == 0 || millionths > 1_000_000 {
-        return Err(Unreadable::new(text, "a part is above 0% and at most 100%", expected));
+        return Err(Unreadable::new(text, "a percentage is above 0% and at most 100%", expected));
     }
     Ok(millionths)
 }
@@ -79,6 +79,17 @@ pub enum Burst {
     Bytes(Bytes),
     /// What the ceiling carries in this time.
     Time(Span),
+}
+
+impl Burst {
+    /// In bytes, beside this ceiling.
+    #[must_use]
+    pub fn at(self, ceil: Rate) -> Bytes {
+        match self {
+            Burst::Bytes(bytes) => bytes,
+            Burst::Time(time) => ceil.bytes_in(time),
+        }
+    }
 }
 
 impl FromStr for Burst {

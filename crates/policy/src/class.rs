@@ -98,7 +98,10 @@ pub(crate) fn words() -> Vec<&'static str> {
     WORDS.into_iter().chain(leaf::WORDS).collect()
 }
 
-const RATE: &str = "a rate such as \"20kbit\" or \"1.5mbit\", or a part such as \"40%\"";
+pub(crate) const RATE: &str =
+    "a rate such as \"20kbit\" or \"1.5mbit\", or a percentage such as \"40%\"";
+
+pub(crate) const BURST: &str = "an amount such as \"15kb\" or a time such as \"10ms\"";
 
 pub(crate) fn read(
     path: &str,
@@ -116,6 +119,7 @@ pub(crate) fn read(
         check_path(&was.value, was.place, problems);
     }
     let lines = table.take("match");
+    let misspells = lines.is_none() && table.misspells("match", &words());
     let lines = lines.map_or_else(Vec::new, |e| e.list());
     let matches: Vec<Match> =
         lines.iter().filter_map(|m| matching::read(m, groups, problems)).collect();
@@ -124,19 +128,14 @@ pub(crate) fn read(
         path: path.to_owned(),
         place: entry.key,
         link,
-        says_match: !lines.is_empty(),
+        says_match: !lines.is_empty() || misspells,
         match_at_fault: matches.len() < lines.len(),
         matches,
         rate: both(rate, "rate", RATE, problems),
         says_rate: says(rate),
         ceil: both(table.take("ceil"), "ceil", RATE, problems),
         weight: table.take("weight").and_then(|e| weight(e, problems)),
-        burst: both(
-            table.take("burst"),
-            "burst",
-            "an amount such as \"15kb\" or a time such as \"10ms\"",
-            problems,
-        ),
+        burst: both(table.take("burst"), "burst", BURST, problems),
         priority: table.take("priority").and_then(|e| e.word("priority", &PRIORITY, problems)),
         each: table.take("each").and_then(|e| each::read(e, groups, problems)),
         enforce: table.take("enforce").and_then(|e| enforce(e, problems)),
@@ -199,7 +198,7 @@ pub(crate) fn is_segment(text: &str) -> bool {
         && text.chars().all(|c| c.is_alphanumeric() || "-_.:@+".contains(c))
 }
 
-fn weight(entry: Entry<'_>, problems: &mut Problems) -> Option<At<Weight>> {
+pub(crate) fn weight(entry: Entry<'_>, problems: &mut Problems) -> Option<At<Weight>> {
     let weight = if entry.value.is_str() {
         let rate: Rate = entry.read("weight", "a number or a rate", problems)?;
         if rate == Rate::ZERO {

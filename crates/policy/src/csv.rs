@@ -15,6 +15,20 @@ pub(crate) struct Row<'t> {
     /// From 1.
     pub(crate) line: u32,
     pub(crate) fields: Fields<'t>,
+    /// What divides its fields.
+    mark: u8,
+}
+
+/// What divides the fields: what the first row, which names them, has most of. Spreadsheets write
+/// semicolons where the comma divides decimals.
+fn separator(bytes: &[u8], from: usize) -> u8 {
+    let mut lines = bytes[from..].split(|&byte| byte == b'\n');
+    let is_row = |line: &&[u8]| !line.trim_ascii().is_empty() && !line.starts_with(b"#");
+    let first = lines.find(is_row).unwrap_or_default();
+    let first = &first[..first.len().min(LONGEST)];
+    let count = |mark: u8| first.iter().filter(|&&byte| byte == mark).count();
+    // of equal counts the last
+    [b'\t', b';', b','].into_iter().max_by_key(|&mark| count(mark)).unwrap_or(b',')
 }
 
 /// Splits `bytes` into rows; empty lines and lines starting with `#` are passed over. The first row
@@ -22,6 +36,7 @@ pub(crate) struct Row<'t> {
 pub(crate) fn rows(bytes: &[u8]) -> impl Iterator<Item = Row<'_>> {
     // spreadsheets like to put a byte order mark in front
     let mut at = if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    let mark = separator(bytes, at);
     let mut width = None;
     let mut number: u32 = 1;
     std::iter::from_fn(move || {
@@ -34,7 +49,7 @@ pub(crate) fn rows(bytes: &[u8]) -> impl Iterator<Item = Row<'_>> {
                 number = number.saturating_add(1);
                 continue;
             }
-            let (mut row, end) = row(bytes, start, first, width);
+            let (mut row, end) = row(bytes, start, first, width, mark);
             at = end + 1;
             row.line = number;
             let lines = match end {
@@ -53,20 +68,26 @@ pub(crate) fn rows(bytes: &[u8]) -> impl Iterator<Item = Row<'_>> {
 
 /// The row that starts at `start`, and its end. A row of several lines is one only if it can be
 /// read and has as many fields as it should: a stray quote costs its own row and no other.
-fn row(bytes: &[u8], start: usize, first: usize, width: Option<usize>) -> (Row<'_>, usize) {
+fn row(
+    bytes: &[u8],
+    start: usize,
+    first: usize,
+    width: Option<usize>,
+    mark: u8,
+) -> (Row<'_>, usize) {
     let read = |end: usize| {
         let place = start..end - usize::from(bytes[..end].ends_with(b"\r"));
-        Row { fields: fields(bytes, place.clone()), place, line: 0 }
+        Row { fields: fields(bytes, place.clone(), mark), place, line: 0, mark }
     };
     let fits = |row: &Row<'_>| {
         row.fields.as_ref().is_ok_and(|f| width.is_none_or(|width| width == f.len()))
     };
-    if let Some(end) = row_end(bytes, start).filter(|&end| end != first) {
+    if let Some(end) = row_end(bytes, start, mark).filter(|&end| end != first) {
         let several = read(end);
         // a line in there that has all the fields of a row is one that a stray quote would swallow
         let mut behind = bytes[first + 1..end].split(|&byte| byte == b'\n');
         let swallows =
-            behind.any(|line| width.is_some_and(|width| by_commas(line).count() >= width));
+            behind.any(|line| width.is_some_and(|width| divided(line, mark).count() >= width));
         if fits(&several) && !swallows {
             return (several, end);
         }
@@ -86,7 +107,7 @@ const HELD: usize = 16;
 
 /// The first line feed outside quotes; a quote opens only at the start of a field. None when quotes
 /// do not close.
-fn row_end(bytes: &[u8], start: usize) -> Option<usize> {
+fn row_end(bytes: &[u8], start: usize, mark: u8) -> Option<usize> {
     let (mut quoted, mut opens, mut held) = (false, true, 0);
     for (at, &byte) in bytes.iter().enumerate().skip(start) {
         match byte {
@@ -102,24 +123,24 @@ fn row_end(bytes: &[u8], start: usize) -> Option<usize> {
             b'"' => quoted = opens,
             _ => {}
         }
-        opens = byte == b',' && !quoted;
+        opens = byte == mark && !quoted;
     }
     (!quoted).then_some(bytes.len())
 }
 
-/// The fields of a row that cannot be read, as its commas alone divide them: enough to find out
-/// whose row it was.
+/// The fields of a row that cannot be read, divided regardless of quotes: enough to find out whose
+/// row it was.
 pub(crate) fn anyhow<'t>(bytes: &'t [u8], row: &Row<'_>) -> Vec<Cow<'t, str>> {
     let line = bytes.get(row.place.clone()).unwrap_or_default();
-    let fields = by_commas(line).take(limits::SUBSCRIBER_FIELDS);
+    let fields = divided(line, row.mark).take(limits::SUBSCRIBER_FIELDS);
     fields.map(|field| String::from_utf8_lossy(field.trim_ascii())).collect()
 }
 
-fn by_commas(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(|&byte| byte == b',')
+fn divided(line: &[u8], mark: u8) -> impl Iterator<Item = &[u8]> {
+    line.split(move |&byte| byte == mark)
 }
 
-fn fields(bytes: &[u8], row: Range<usize>) -> Fields<'_> {
+fn fields(bytes: &[u8], row: Range<usize>, mark: u8) -> Fields<'_> {
     if row.len() > limits::SUBSCRIBER_ROW_BYTES {
         return Err("it is longer than the limit for a row");
     }
@@ -131,7 +152,7 @@ fn fields(bytes: &[u8], row: Range<usize>) -> Fields<'_> {
         if fields.len() == limits::SUBSCRIBER_FIELDS {
             return Err("it has more fields than the limit for a row");
         }
-        let (field, length, more) = field(rest)?;
+        let (field, length, more) = field(rest, mark.into())?;
         fields.push((field, at..at + length));
         if !more {
             return Ok(fields);
@@ -140,10 +161,10 @@ fn fields(bytes: &[u8], row: Range<usize>) -> Fields<'_> {
     }
 }
 
-/// The first field of `text`, its length as written, and whether a comma follows.
-fn field(text: &str) -> Result<(Cow<'_, str>, usize, bool), &'static str> {
+/// The first field of `text`, its length as written, and whether another follows.
+fn field(text: &str, mark: char) -> Result<(Cow<'_, str>, usize, bool), &'static str> {
     let Some(inner) = text.strip_prefix('"') else {
-        let end = text.find(',').unwrap_or(text.len());
+        let end = text.find(mark).unwrap_or(text.len());
         return Ok((Cow::Borrowed(text[..end].trim()), end, end < text.len()));
     };
     let mut from = 0;
@@ -152,7 +173,7 @@ fn field(text: &str) -> Result<(Cow<'_, str>, usize, bool), &'static str> {
         let behind = &inner[quote + 1..];
         if behind.starts_with('"') {
             from = quote + 2;
-        } else if behind.is_empty() || behind.starts_with(',') {
+        } else if behind.is_empty() || behind.starts_with(mark) {
             let value = &inner[..quote];
             let value = if value.contains('"') {
                 Cow::Owned(value.replace("\"\"", "\""))
@@ -161,7 +182,7 @@ fn field(text: &str) -> Result<(Cow<'_, str>, usize, bool), &'static str> {
             };
             return Ok((value, quote + 2, !behind.is_empty()));
         } else {
-            return Err("there is text between a closing quote and the comma");
+            return Err("there is text between a closing quote and the end of its field");
         }
     }
 }
@@ -182,6 +203,17 @@ mod tests {
         assert_eq!(rows[0].as_ref().unwrap(), &["a", "b,\"c\"", "d"]);
         assert_eq!(rows[1].as_ref().unwrap(), &["w", "x\ny", ""]);
         assert_eq!(rows.len(), 2);
+    }
+
+    #[test]
+    fn semicolons_and_tabs_divide_where_the_first_row_has_them() {
+        let rows = read(b"# a, b, c, d\nid;name;rate\n1;\"a;b\";1,5\n2;c;\n");
+        assert_eq!(rows[0].as_ref().unwrap(), &["id", "name", "rate"]);
+        assert_eq!(rows[1].as_ref().unwrap(), &["1", "a;b", "1,5"]);
+        assert_eq!(rows[2].as_ref().unwrap(), &["2", "c", ""]);
+        let rows = read(b"id\tname\n1\ta, b; c\n");
+        assert_eq!(rows[1].as_ref().unwrap(), &["1", "a, b; c"]);
+        assert_eq!(read(b"id\n1\n")[1].as_ref().unwrap(), &["1"]);
     }
 
     #[test]

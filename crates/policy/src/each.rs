@@ -69,7 +69,7 @@ pub(crate) const BY: [(&str, By); 6] = [
 const MOST: u64 = 1 << 18;
 
 pub(crate) fn read(entry: Entry<'_>, groups: &Groups, problems: &mut Problems) -> Option<Each> {
-    const RATE: &str = "a rate such as \"1mbit\", or a part such as \"5%\"";
+    const RATE: &str = "a rate such as \"1mbit\", or a percentage such as \"5%\"";
     let mut each = Each {
         by: By::LanHost,
         count: limits::EACH_LEAVES,

@@ -151,13 +151,14 @@ fn is_open(when: &When) -> bool {
 /// Whether it asks for what a sender writes into an IP packet as it likes.
 fn chooses(when: &When) -> bool {
     let ports = when.lan_port.or(when.wan_port).or(when.port);
-    let numbers = when.protocol.or(when.dscp).is_some();
+    let numbers = when.protocol.is_some() || when.dscp.is_some();
     ports.is_some() || numbers || when.length.is_some() || when.raw.is_some()
 }
 
 /// Whether it asks for who sends or receives, or for the way that the frame travels.
 fn is_tied(when: &When) -> bool {
     let addresses = when.lan.is_some() || when.wan.is_some() || when.host.is_some();
+    let addresses = addresses && !when.excludes;
     let macs = when.lan_mac.or(when.wan_mac).or(when.mac).is_some();
     addresses || macs || when.vlan.is_some() || when.untagged || when.toward.is_some()
 }
@@ -231,6 +232,9 @@ mod tests {
         }
         for line in ["mac 02:00:00:00:00:01, dscp ef", "down, dscp ef", "wan 192.0.2.1, udp"] {
             assert_eq!(class(line, ""), 0, "{line}");
+        }
+        for line in ["not lan 10.0.1.0/24, udp", "not tcp", "udp, not host 192.0.2.1"] {
+            assert_eq!(class(line, ""), 1, "{line}");
         }
         assert_eq!(class("dscp ef", "ceil = \"10mbit\""), 0, "more than guests have, but bounded");
         assert_eq!(class("dscp ef", "police = { rate = \"1mbit\", burst = \"9kb\" }"), 0);

@@ -5,7 +5,7 @@
 use toml_edit::{DocumentMut, Item, KeyMut, Table, Value};
 use weir_units::{Bytes, Rate, Span};
 
-use crate::{class, link};
+use crate::{class, link, tariff};
 
 /// The policy `text` in canonical form.
 ///
@@ -18,11 +18,12 @@ pub fn format(text: &str) -> Result<String, String> {
         let order: Vec<&str> = match name.get() {
             "link" => link::words(),
             "class" => class::words(),
+            "plan" => tariff::words(),
             "subscribers" => vec!["file", "under"],
             _ => Vec::new(),
         };
         if let Item::Table(table) = item {
-            let nested = matches!(name.get(), "link" | "class");
+            let nested = matches!(name.get(), "link" | "class" | "plan");
             table_form(table, &order, nested);
         }
     }

@@ -7,9 +7,11 @@ use std::fmt::Write as _;
 
 use weir_units::{ByWay, Prefix, Rate};
 
+use crate::columns::COLUMNS;
 use crate::problem::{Position, Problems};
+use crate::say;
 use crate::source::Source;
-use crate::subscribers::{COLUMNS, Subscriber, Subscribers, read_held};
+use crate::subscribers::{Subscriber, Subscribers, read_held};
 
 /// The number of the file of held rows among the policy's sources.
 pub(crate) const FILE: u16 = 2;
@@ -92,18 +94,29 @@ impl Held {
             table.rows.iter().map(|row| (&*row.parent, &*row.id)).collect();
         let mut taken: BTreeSet<Prefix> =
             table.rows.iter().flat_map(|row| row.blocks.iter().copied()).collect();
+        let mut macs: BTreeSet<[u8; 6]> =
+            table.rows.iter().flat_map(|row| row.macs().iter().copied()).collect();
         for want in wants {
             let Some(row) = before.row_of(want).map(|at| &before.rows[at]) else { continue };
             let is_there = row.parent.is_empty() || classes.contains_key(&*row.parent);
             let path = format!("{}/{}", row.parent, row.id);
             let blocks = row.blocks.iter().copied().filter(|block| !taken.contains(block));
             let blocks: Vec<Prefix> = blocks.collect();
-            let is_free = !classes.contains_key(path.as_str()) && !blocks.is_empty();
-            if !is_there || !is_free || !ids.insert((&row.parent, &row.id)) {
+            let of_row = row.macs().iter().copied().filter(|mac| !macs.contains(mac));
+            let of_row: Vec<[u8; 6]> = of_row.collect();
+            let is_found = !blocks.is_empty() || !of_row.is_empty();
+            let is_free = !classes.contains_key(path.as_str()) && is_found;
+            let has_plan = row.plan().is_none_or(|plan| table.plans.iter().any(|p| p == plan));
+            if !has_plan || !is_there || !is_free || !ids.insert((&row.parent, &row.id)) {
                 continue;
             }
             taken.extend(&blocks);
-            held.push(self.add(Subscriber { blocks, ..row.clone() }, want.skip));
+            macs.extend(of_row.iter().copied());
+            let mut kept = Subscriber { blocks, ..row.clone() };
+            if let Some(more) = &mut kept.more {
+                more.macs = of_row;
+            }
+            held.push(self.add(kept, want.skip));
             problems.skipped.mark_held(want.skip, true);
         }
         drop((ids, taken));
@@ -145,9 +158,12 @@ fn write(row: &Subscriber, text: &mut String) {
     let blocks: Vec<String> = row.blocks.iter().map(ToString::to_string).collect();
     let _ = write!(text, "{},\"{name}\",{parent},{}", row.id, blocks.join(";"));
     let ByWay { down, up } = row.rate.zip(row.ceil);
+    let said = |rate: Option<Rate>| rate.map_or_else(String::new, |rate| rate.to_string());
     for (rate, ceil) in [down, up] {
-        let ceil = ceil.map_or_else(String::new, |ceil: Rate| ceil.to_string());
-        let _ = write!(text, ",{rate},{ceil}");
+        let _ = write!(text, ",{},{}", said(rate), said(ceil));
     }
-    text.push('\n');
+    let burst = row.burst().map_or_else(String::new, |burst| burst.to_string());
+    let macs: Vec<String> = row.macs().iter().map(say::mac).collect();
+    let plan = row.plan().unwrap_or_default();
+    let _ = writeln!(text, ",\"{}\",{burst},{}", plan.replace('"', "\"\""), macs.join(";"));
 }

@@ -229,7 +229,7 @@ pub(crate) const LINK_WORDS: [&str; 6] = ["queue", "limit", "aqm", "ecn", "dscp"
 
 pub(crate) fn read(table: &mut Table<'_>, problems: &mut Problems) -> LeafWords {
     LeafWords {
-        queue: table.take("queue").and_then(|e| e.word("queue", &QUEUES, problems)),
+        queue: table.take("queue").and_then(|e| queue(e, problems)),
         limit: table.take("limit").and_then(|e| limit(e, problems)),
         aqm: table.take("aqm").and_then(|e| aqm(e, problems)),
         ecn: table.take("ecn").and_then(|e| e.yes_no("ecn", problems)),
@@ -249,6 +249,33 @@ pub(crate) fn read_of_link(table: &mut Table<'_>, problems: &mut Problems) -> Le
         }
     }
     read(table, problems)
+}
+
+/// What the queues of other programs are here: the queue and the AQM.
+fn known_elsewhere(text: &str) -> Option<(&'static str, &'static str)> {
+    Some(match text {
+        "fq_codel" | "fq-codel" => ("fair", "codel"),
+        "fq_pie" => ("fair", "pie"),
+        "cake" => ("fair-host", "cobalt"),
+        "fq" | "sfq" | "drr" | "wfq" => ("fair", "none"),
+        "pfifo" | "bfifo" | "pfifo_fast" | "droptail" => ("fifo", "none"),
+        "codel" | "cobalt" | "pie" | "red" | "wred" => ("fifo", ""),
+        _ => return None,
+    })
+}
+
+fn queue(entry: Entry<'_>, problems: &mut Problems) -> Option<Queue> {
+    let text = entry.value.as_str().unwrap_or_default();
+    let Some((queue, aqm)) = known_elsewhere(text) else {
+        return entry.word("queue", &QUEUES, problems);
+    };
+    let help = match aqm {
+        "" => format!("write aqm = \"{text}\"; \"queue\" is fifo, fair or fair-host"),
+        "none" => format!("write queue = \"{queue}\""),
+        aqm => format!("write queue = \"{queue}\", and aqm = \"{aqm}\" beside it"),
+    };
+    problems.error(entry.place, format!("\"queue\" cannot be \"{text}\""), help);
+    None
 }
 
 fn limit(entry: Entry<'_>, problems: &mut Problems) -> Option<Limit> {
@@ -278,6 +305,12 @@ fn aqm(entry: Entry<'_>, problems: &mut Problems) -> Option<Aqm> {
     let plain =
         |kind| Aqm { kind, target: None, interval: None, min: None, max: None, probability: None };
     if !entry.value.is_table() {
+        if let Some(text @ ("fq_codel" | "fq-codel" | "fq_pie" | "cake")) = entry.value.as_str() {
+            let (queue, aqm) = known_elsewhere(text).unwrap_or(("fair", "codel"));
+            let help = format!("write aqm = \"{aqm}\", and queue = \"{queue}\" beside it");
+            problems.error(entry.place, format!("\"aqm\" cannot be \"{text}\""), help);
+            return None;
+        }
         return entry.word("aqm", &AQMS, problems).map(plain);
     }
     let mut table = entry.table("\"aqm\"", problems)?;
@@ -320,13 +353,13 @@ fn aqm(entry: Entry<'_>, problems: &mut Problems) -> Option<Aqm> {
 }
 
 fn part(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Option<u32> {
-    match entry.read(name, "a part such as \"10%\"", problems)? {
+    match entry.read(name, "a percentage such as \"10%\"", problems)? {
         crate::amount::Amount::Part(part) => Some(part),
         crate::amount::Amount::Rate(_) => {
             problems.error(
                 entry.place,
                 format!("\"{name}\" is a rate"),
-                "write a part such as \"10%\"",
+                "write a percentage such as \"10%\"",
             );
             None
         }

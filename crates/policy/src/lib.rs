@@ -4,7 +4,9 @@
 
 mod addresses;
 mod amount;
+mod blocks;
 mod class;
+mod columns;
 mod csv;
 mod diff;
 mod each;
@@ -29,6 +31,8 @@ mod silent;
 mod skipped;
 mod source;
 mod subscribers;
+mod syntax;
+mod tariff;
 mod tokens;
 mod tree;
 mod weights;
@@ -54,4 +58,5 @@ pub use problem::{At, Position, Problem, Problems, Severity};
 pub use rest::Rest;
 pub use skipped::{Rows, Skipped, SkippedRows};
 pub use source::Source;
-pub use subscribers::{Subscriber, Subscribers};
+pub use subscribers::{More, Subscriber, Subscribers};
+pub use tariff::Tariff;

@@ -9,6 +9,7 @@ use crate::amount::Amount;
 use crate::class::{ENFORCE, Enforce};
 use crate::leaf::{self, LeafWords};
 use crate::matching;
+use crate::nearest::nearest;
 use crate::problem::{At, Position, Problems};
 use crate::reader::{Entry, Table};
 use crate::rest::{self, Rest};
@@ -79,7 +80,7 @@ pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Opt
     if let (Some(l), Some(w)) = (&lan, &wan)
         && l.value == w.value
     {
-        let help = "a link has one port on each side: name two interfaces";
+        let help = "name the other interface of the box (`ip link` lists them)";
         problems.error(
             w.place,
             format!("\"wan\" is the same interface as \"lan\" of {what}"),
@@ -119,6 +120,24 @@ pub(crate) fn read(name: &str, entry: Entry<'_>, problems: &mut Problems) -> Opt
     })
 }
 
+/// An interface is a port of one link.
+pub(crate) fn check_ports(links: &[LinkTable], problems: &mut Problems) {
+    let ports = |link: &LinkTable| [link.lan.clone(), link.wan.clone()];
+    for (at, link) in links.iter().enumerate() {
+        for port in ports(link).into_iter().filter(|port| port != "?") {
+            if let Some(other) = links[..at].iter().find(|other| ports(other).contains(&port)) {
+                let what = format!(
+                    "the interface \"{port}\" of link \"{}\" is a port of link \"{}\" already",
+                    link.name, other.name
+                );
+                let help = "give each link two interfaces of its own; for several kinds of traffic \
+                     on one link, write classes";
+                problems.error(link.place, what, help);
+            }
+        }
+    }
+}
+
 /// A link that stands in where the policy has none, so that its classes are checked all the same.
 pub(crate) fn placeholder() -> LinkTable {
     LinkTable {
@@ -148,9 +167,15 @@ fn interface(
     problems: &mut Problems,
 ) -> Option<At<String>> {
     let Some(entry) = table.take(name) else {
-        let help =
-            format!("add {name} = \"eth1\" with the interface's name (`ip link` lists them)");
-        problems.error(link, format!("{what} has no \"{name}\" interface"), help);
+        if !table.misspells(name, &words()) {
+            let other = if name == "lan" { "wan" } else { "lan" };
+            let other = table.peek(other).and_then(|entry| entry.value.as_str());
+            let names = if name == "lan" { ["eth1", "eth2"] } else { ["eth2", "eth1"] };
+            let free = if other == Some(names[0]) { names[1] } else { names[0] };
+            let help =
+                format!("add {name} = \"{free}\" with the interface's name (`ip link` lists them)");
+            problems.missing(link, format!("{what} has no \"{name}\" interface"), help);
+        }
         return None;
     };
     let text = entry.text(name, "an interface's name such as \"eth1\"", problems)?;
@@ -176,8 +201,10 @@ fn line(
     problems: &mut Problems,
 ) -> Option<At<Rate>> {
     let Some(entry) = table.take(name) else {
-        let help = format!("add {name} = \"100mbit\" with the rate of the access link");
-        problems.error(link, format!("{what} has no \"{name}\" rate"), help);
+        if !table.misspells(name, &words()) {
+            let help = format!("add {name} = \"100mbit\" with the rate of the access link");
+            problems.missing(link, format!("{what} has no \"{name}\" rate"), help);
+        }
         return None;
     };
     if let Some(text) = entry.value.as_str()
@@ -187,7 +214,7 @@ fn line(
         problems.error(
             entry.place,
             format!(
-                "\"{name}\" of a link cannot be a part, because there \
+                "\"{name}\" of a link cannot be a percentage, because there \
             is no parent"
             ),
             help,
@@ -204,10 +231,17 @@ fn line(
 }
 
 fn overhead(entry: Entry<'_>, problems: &mut Problems) -> Option<i16> {
+    let legal = |n: &i16| (-64..=256).contains(n);
     let number = entry.value.as_integer().and_then(|i| i.as_str().parse::<i16>().ok());
-    let number = number.filter(|n| (-64..=256).contains(n));
+    let number = number.filter(legal);
     if number.is_none() {
-        let help = "write the bytes that each frame costs in addition to \"counts\": -64 to 256";
+        let said = entry.value.as_str().and_then(|text| text.split_whitespace().next());
+        let meant = said.and_then(|text| text.trim_end_matches('b').parse().ok()).filter(legal);
+        let help = match meant {
+            Some(meant) => format!("write overhead = {meant}"),
+            None => "write the bytes that each frame costs in addition to \"counts\": -64 to 256"
+                .to_owned(),
+        };
         problems.error(entry.place, "\"overhead\" is not a number of bytes", help);
     }
     number
@@ -256,7 +290,8 @@ impl FromStr for Margin {
             return Ok(Margin::Auto);
         }
         let amount = text.parse::<Amount>();
-        let amount = amount.map_err(|error| Unreadable::new(text, error.why(), MARGIN))?;
+        let meant = nearest(text.trim(), ["auto"]).map(str::to_owned);
+        let amount = amount.map_err(|error| error.expecting(MARGIN).meaning(meant))?;
         Ok(match amount {
             Amount::Part(part) => Margin::Part(part),
             Amount::Rate(_) => Margin::Rate,
@@ -264,7 +299,7 @@ impl FromStr for Margin {
     }
 }
 
-const MARGIN: &str = "a part such as \"97%\", or \"auto\"";
+const MARGIN: &str = "a percentage such as \"97%\", or \"auto\"";
 
 /// Downstream stays 3 % below the line unless told otherwise, so that the queue forms here and not
 /// at the provider; upstream the box is in front of the line and loses nothing by using all of it.
@@ -272,6 +307,11 @@ const MARGIN: &str = "a part such as \"97%\", or \"auto\"";
 fn margin(entry: Option<Entry<'_>>, problems: &mut Problems) -> (ByWay<u32>, ByWay<bool>) {
     let default = ByWay { down: 970_000, up: 1_000_000 };
     let Some(entry) = entry else { return (default, ByWay::same(false)) };
+    if let Some(number) = entry.value.as_integer() {
+        let what = "\"margin\" is a number, not a string";
+        problems.error(entry.place, what, format!("write margin = \"{}%\"", number.as_str()));
+        return (default, ByWay::same(false));
+    }
     let only_text = !entry.value.is_table();
     let said = crate::amount::both::<Margin>(Some(entry), "margin", MARGIN, problems);
     let mut one = |said: Option<At<Margin>>, default: u32| match said {
@@ -279,8 +319,12 @@ fn margin(entry: Option<Entry<'_>>, problems: &mut Problems) -> (ByWay<u32>, ByW
         // what was told is the most
         Some(At { value: Margin::Auto, .. }) => (1_000_000, true),
         Some(At { value: Margin::Rate, place }) => {
-            let help = "write a part of the access link such as \"97%\", or \"auto\"";
-            problems.error(place, "\"margin\" is a rate, not a part of the access link", help);
+            let help = "write a percentage of the access link such as \"97%\", or \"auto\"";
+            problems.error(
+                place,
+                "\"margin\" is a rate, not a percentage of the access link",
+                help,
+            );
             (default, false)
         }
         None => (default, false),

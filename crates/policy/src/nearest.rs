@@ -2,7 +2,15 @@
 
 /// The nearest of `known`, when it is near enough to be what was meant. One that begins with the
 /// word is nearer than what is two letters off: who writes "pace" does not mean "rate".
-pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+pub(crate) fn nearest<'k>(
+    word: &str,
+    known: impl IntoIterator<Item = &'k str> + Clone,
+) -> Option<&'k str> {
+    if let Some(same) = same(word)
+        && let Some(known) = known.clone().into_iter().find(|known| *known == same)
+    {
+        return Some(known);
+    }
     let far = word.chars().count().clamp(3, 9) / 3 + 1;
     let begun = word.to_lowercase();
     let goes_on = |k: &str| {
@@ -17,6 +25,29 @@ pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
         .filter(|&(d, goes_on, _)| goes_on || d <= far)
         .min_by_key(|&(d, goes_on, _)| (d > 1 && !goes_on, d))
         .map(|(.., k)| k)
+}
+
+/// What people mean by a word that is too far from a known one to be a slip.
+fn same(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "automatic" => "auto",
+        "download" | "downstream" => "down",
+        "upload" | "upstream" => "up",
+        "min" | "minimum" | "guarantee" => "rate",
+        "max" | "maximum" => "ceil",
+        _ => return None,
+    })
+}
+
+/// The known word that has a part near to `word`: "hst" is in "lan-host".
+pub(crate) fn nearest_part<'k>(
+    word: &str,
+    known: impl IntoIterator<Item = &'k str> + Clone,
+) -> Option<&'k str> {
+    let parts: Vec<&str> =
+        known.clone().into_iter().flat_map(|known| known.split('-').skip(1)).collect();
+    let part = nearest(word, parts)?;
+    known.into_iter().find(|known| known.split('-').any(|p| p == part))
 }
 
 /// Letters of the beginning of a word by which it can be known.
@@ -72,6 +103,10 @@ mod tests {
         assert_eq!(nearest("ceiling", known), Some("ceil"));
         assert_eq!(nearest("bandwidth", known), None);
         assert!(instead("bandwidth", known).contains("priority"));
+        assert_eq!(nearest("download", ["down", "up"]), Some("down"));
+        assert_eq!(nearest("download", ["rate"]), None);
+        assert_eq!(nearest_part("hst", ["lan-host", "wan-host", "vlan"]), Some("lan-host"));
+        assert_eq!(nearest_part("lan", ["lan-host"]), None);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The Plan: a policy for one link, flat and numbered, with nothing left to look up. The engine,
 //! the kernel path and the explanations all read this and nothing else.
 
+use std::sync::Arc;
+
 use weir_units::{By, ByWay, Bytes, Layer, Prefix, Priority, Rate, Span};
 
 use crate::class::Enforce;
@@ -41,6 +43,8 @@ pub struct Plan {
     pub asked: Vec<Asked>,
     /// Addresses of subscribers and their leaves.
     pub subscribers: Vec<(Prefix, NodeId)>,
+    /// Whose MAC address it is on the LAN side, for addresses that are nobody's; sorted.
+    pub subscriber_macs: Vec<([u8; 6], NodeId)>,
     /// The leaf for frames that are nobody's.
     pub rest: NodeId,
 }
@@ -145,13 +149,19 @@ pub enum Target {
 pub struct Rule {
     /// What must hold; nothing of it for the table of subscribers.
     pub when: When,
-    /// The line as written.
-    pub text: Box<str>,
+    /// The line as written; a line that is several rules is the text of each.
+    pub text: Arc<str>,
     /// Where.
     pub place: Position,
 }
 
 impl Plan {
+    /// Whether any host is a subscriber's.
+    #[must_use]
+    pub(crate) fn has_subscribers(&self) -> bool {
+        !self.subscribers.is_empty() || !self.subscriber_macs.is_empty()
+    }
+
     /// The number of the node with this path.
     #[must_use]
     pub fn find(&self, path: &str) -> Option<NodeId> {

@@ -1,6 +1,6 @@
 //! Reads a whole policy: every word, every problem, and one Plan per link.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use toml::de::DeTable;
 use weir_units::limits;
@@ -12,10 +12,11 @@ use crate::link::{self, LinkTable};
 use crate::plan::Plan;
 use crate::problem::{Position, Problem, Problems, Severity};
 use crate::reader::{Entry, Table};
-use crate::source::{Lines, Source};
+use crate::source::Source;
 use crate::subscribers::{self, Subscriber, Subscribers};
+use crate::tariff::{self, Tariff};
 use crate::tree::{Tree, by_path};
-use crate::{entrance, reach, resolve, silent, tokens};
+use crate::{entrance, reach, resolve, silent, syntax, tokens};
 
 /// A policy in the operator's words.
 #[derive(Clone, Debug, Default)]
@@ -26,8 +27,18 @@ pub struct Policy {
     pub groups: Groups,
     /// The classes, in the order of the file.
     pub classes: Vec<Class>,
+    /// The plans that subscribers are on, sorted by name.
+    pub tariffs: Vec<Tariff>,
     /// The table of subscribers.
     pub subscribers: Option<Subscribers>,
+}
+
+impl Policy {
+    /// The plan of this name.
+    pub(crate) fn tariff(&self, name: &str) -> Option<&Tariff> {
+        let at = self.tariffs.binary_search_by(|tariff| tariff.name.as_str().cmp(name)).ok()?;
+        self.tariffs.get(at)
+    }
 }
 
 /// Everything that reading a policy gave.
@@ -90,10 +101,17 @@ pub fn read_over(
             return Ok(Reading { sources, policy, plans, problems: problems.into_list() });
         }
         let (document, errors) = DeTable::parse_recoverable(text);
-        syntax(&errors, text, &mut problems);
-        words(document.get_ref(), text, &mut problems)
+        let torn = syntax::check(&errors, text, &mut problems);
+        let mark = problems.mark();
+        let words = words(document.get_ref(), text, &mut problems);
+        torn.forget_since(mark, text, &mut problems);
+        words
     };
+    let mark = problems.mark();
     let tree = Tree::new(&policy.classes, &policy.links, &mut problems);
+    if problems.is_torn {
+        problems.forget_since(mark);
+    }
     let before = Before::new(before);
     let mut held = Held::default();
     if let Some(table) = &mut policy.subscribers {
@@ -101,10 +119,14 @@ pub fn read_over(
     }
     if policy.links.is_empty() && top {
         let help = "add [link.office] with lan, wan, down and up";
-        problems.error(Position::default(), "the policy has no link", help);
+        problems.missing(Position::default(), "the policy has no link", help);
     }
     let mark = problems.mark();
-    let mut plans = plans(&policy, &tree, &sources[0], &mut problems);
+    // what cannot be read may be what makes the rest right
+    let mut plans = match problems.is_torn {
+        true => Vec::new(),
+        false => plans(&policy, &tree, &sources[0], &mut problems),
+    };
     if fit(&mut policy, &before, &mut held, &mut problems) {
         problems.forget_since(mark);
         plans = self::plans(&policy, &tree, &sources[0], &mut problems);
@@ -195,11 +217,34 @@ fn words(document: &DeTable<'_>, text: &str, problems: &mut Problems) -> (Policy
     let mut top = Table::new("a policy", document, text);
     let groups = groups_of(&mut top, problems);
     let links = top.take("link");
+    let nameless = links.and_then(|entry| unnamed(entry, "link", &link::words(), problems));
     let says_link = links.is_some_and(|e| e.value.as_table().is_none_or(|t| !t.is_empty()));
-    let links = named(links, "[link]", problems);
-    let classes = named(top.take("class"), "[class]", problems);
-    let subscribers = top.take("subscribers").and_then(|e| subscribers::read(e, problems));
-    top.finish(&["link", "group", "class", "subscribers"], problems);
+    let mut links = named(links, "[link]", problems);
+    if let Some(entry) = nameless {
+        // what is in it is read as that of a link with a name
+        links.retain(|(_, entry)| entry.value.is_table());
+        links.push(("link", entry));
+    }
+    let classes = top.take("class");
+    let is_unnamed = classes.and_then(|e| unnamed(e, "class", &class::words(), problems)).is_some();
+    let mut classes = named(classes, "[class]", problems);
+    classes.retain(|(_, entry)| !is_unnamed || entry.value.is_table());
+    let mut subscribers = top.take("subscribers").and_then(|e| subscribers::read(e, problems));
+    let plans = top.take("plan");
+    if let (Some(entry), None) = (plans, &subscribers) {
+        let help = "add [subscribers] with the table whose rows name their plan";
+        problems.warning(entry.key, "[plan] has no effect: there are no subscribers", help);
+    }
+    let mut tariffs: Vec<Tariff> = named(plans, "[plan]", problems)
+        .into_iter()
+        .filter_map(|(name, entry)| tariff::read(name, entry, problems))
+        .collect();
+    tariffs.sort_by(|a, b| a.name.cmp(&b.name));
+    tariff::check_weights(&tariffs, problems);
+    if let Some(table) = &mut subscribers {
+        table.plans = tariffs.iter().map(|tariff| tariff.name.clone()).collect();
+    }
+    top.finish(&["link", "group", "class", "plan", "subscribers"], problems);
     if classes.len() > limits::CLASSES {
         let what = format!("the policy has {} classes", classes.len());
         problems.error(
@@ -215,8 +260,10 @@ fn words(document: &DeTable<'_>, text: &str, problems: &mut Problems) -> (Policy
             .filter_map(|(path, e)| class::read(path, *e, &groups, problems))
             .collect(),
         groups,
+        tariffs,
         subscribers,
     };
+    link::check_ports(&policy.links, problems);
     let missing = policy.links.is_empty() && !says_link;
     (policy, missing)
 }
@@ -230,31 +277,24 @@ fn named<'t>(
     entry.and_then(|e| e.table(what, problems)).map_or_else(Vec::new, |t| t.all().collect())
 }
 
-/// Says what is no TOML; after a bracket that never closes, the rest would be noise.
-fn syntax(errors: &[toml::de::Error], text: &str, problems: &mut Problems) {
-    let lines = Lines::of(text.as_bytes());
-    let mut said = BTreeSet::new();
-    for error in errors {
-        let span = error.span().unwrap_or(0..0);
-        // several errors of one line have one cause
-        if !said.insert(lines.line(span.start)) {
-            continue;
-        }
-        if problems.is_full() {
-            break;
-        }
-        let message = error.message();
-        let help = if message.contains("quoted") {
-            "put the text in double quotes"
-        } else if message.contains("duplicate key") {
-            "the word or table occurs twice: keep one"
-        } else if message.contains("unclosed") || message.contains("missing comma") {
-            "close the bracket or quote before the next line, and separate entries by commas"
-        } else {
-            ""
-        };
-        problems.error(Position::of(&span), format!("this is not TOML: {message}"), help);
+/// A table `[link]` or `[class]` with words in it that stand in tables with a name.
+fn unnamed<'t>(
+    entry: Entry<'t>,
+    word: &str,
+    words: &[&str],
+    problems: &mut Problems,
+) -> Option<Entry<'t>> {
+    let table = entry.value.as_table()?;
+    let mut own = table.iter().filter(|(_, value)| value.get_ref().as_table().is_none());
+    if !own.any(|(key, _)| words.contains(&key.get_ref().as_ref())) {
+        return None;
     }
+    let (what, help) = match word {
+        "link" => ("[link] needs a name", "write [link.office]"),
+        _ => ("[class] needs a path", "write [class.\"/office\"]"),
+    };
+    problems.error(entry.key, what, help);
+    Some(entry)
 }
 
 /// A class with rules above a subscriber would be a second condition that nobody wrote in the row.

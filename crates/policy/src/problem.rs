@@ -83,6 +83,9 @@ pub struct Problem {
     pub rows: Option<Rows>,
 }
 
+/// How many problems there were at a time: those that are kept, and those found.
+pub(crate) type Mark = (usize, [usize; 2]);
+
 /// The problems found so far.
 #[derive(Debug, Default)]
 pub struct Problems {
@@ -93,12 +96,26 @@ pub struct Problems {
     /// How many errors were found, and how many others: each kind up to the bound is kept, so that
     /// notes do not hide errors.
     found: [usize; 2],
+    /// Whether a part of the file could not be read: what is missing may be in there.
+    pub(crate) is_torn: bool,
 }
 
 impl Problems {
     /// An error: what is read cannot be used.
     pub fn error(&mut self, at: Position, what: impl Into<String>, help: impl Into<String>) {
         self.add(Severity::Error, at, what, help);
+    }
+
+    /// An error: something is not there that must be.
+    pub(crate) fn missing(
+        &mut self,
+        at: Position,
+        what: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        if !self.is_torn {
+            self.error(at, what, help);
+        }
     }
 
     /// A warning: it works, but probably not as meant.
@@ -134,14 +151,20 @@ impl Problems {
     }
 
     /// How many there are now, to come back to.
-    pub(crate) fn mark(&self) -> (usize, [usize; 2]) {
+    pub(crate) fn mark(&self) -> Mark {
         (self.list.len(), self.found)
     }
 
     /// Forgets what was found since.
-    pub(crate) fn forget_since(&mut self, (kept, found): (usize, [usize; 2])) {
+    pub(crate) fn forget_since(&mut self, (kept, found): Mark) {
         self.list.truncate(kept);
         self.found = found;
+    }
+
+    /// Forgets those found since that are not to be kept.
+    pub(crate) fn retain_since(&mut self, (kept, _): Mark, keeps: impl Fn(&Problem) -> bool) {
+        let since = self.list.split_off(kept.min(self.list.len()));
+        self.list.extend(since.into_iter().filter(keeps));
     }
 
     /// Whether there is an error among them.

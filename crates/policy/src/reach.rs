@@ -30,6 +30,7 @@ pub(crate) fn check(plan: &Plan, policy: &Policy, source: &Source, problems: &mu
     let flat = judged(plan, policy);
     let mut meetings = Meetings::new(plan, flat.len());
     let mut crossing: Vec<(usize, usize)> = Vec::new();
+    let mut covered: Vec<Option<usize>> = vec![None; flat.len()];
     for (at, later) in flat.iter().enumerate() {
         for (before, earlier) in flat[..at].iter().enumerate().rev() {
             let covers_frames = sees_all(plan, earlier.asked, later.asked);
@@ -47,7 +48,7 @@ pub(crate) fn check(plan: &Plan, policy: &Policy, source: &Source, problems: &mu
             match relation {
                 Relation::Apart | Relation::General => {}
                 Relation::Covered if covers_frames => {
-                    unreachable(plan, earlier, later, source, problems);
+                    covered[at] = Some(before);
                     break;
                 }
                 Relation::Partly if earlier.asked != later.asked => {
@@ -63,9 +64,33 @@ pub(crate) fn check(plan: &Plan, policy: &Policy, source: &Source, problems: &mu
             }
         }
     }
+    tell_covered(plan, &flat, &covered, source, problems);
     crossing.sort_unstable();
     crossing.dedup();
     tell_crossing(plan, &crossing, problems);
+}
+
+/// A line that is several rules (`port 500,4500`) is reached while one of them is.
+fn tell_covered(
+    plan: &Plan,
+    flat: &[Flat<'_>],
+    covered: &[Option<usize>],
+    source: &Source,
+    problems: &mut Problems,
+) {
+    let is_one_line = |a: &(&Flat<'_>, &Option<usize>), b: &(&Flat<'_>, &Option<usize>)| {
+        (a.0.asked, a.0.rule.place) == (b.0.asked, b.0.rule.place)
+    };
+    let all: Vec<_> = flat.iter().zip(covered).collect();
+    for line in all.chunk_by(is_one_line) {
+        let mut by = line.iter().filter_map(|(later, by)| Some((*later, &flat[(**by)?])));
+        let Some((later, earlier)) = by.next() else { continue };
+        if by.count() + 1 == line.len() {
+            unreachable(plan, earlier, later, source, problems);
+        } else if earlier.asked != later.asked {
+            partly(plan, earlier, later, problems);
+        }
+    }
 }
 
 /// The rules that can be judged. Where a line of a class could not be read, nobody knows what comes

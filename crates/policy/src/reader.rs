@@ -5,9 +5,9 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use toml::de::{DeTable, DeValue};
-use weir_units::Unreadable;
+use weir_units::{Rate, Unreadable};
 
-use crate::nearest::instead;
+use crate::nearest::{instead, nearest, nearest_part};
 use crate::problem::{At, Position, Problems};
 
 /// A value in the file and where it stands.
@@ -58,6 +58,13 @@ impl<'t> Table<'t> {
         self.entries.iter().find(|(k, ..)| *k == key).map(|(_, entry, _)| *entry)
     }
 
+    /// Whether a word that is none of `known` was probably meant to be `key`: that it is missing
+    /// need not be said besides.
+    pub(crate) fn misspells(&self, key: &str, known: &[&str]) -> bool {
+        let mut others = self.entries.iter().map(|(k, ..)| *k).filter(|k| !known.contains(k));
+        others.any(|other| nearest(other, known.iter().copied()) == Some(key))
+    }
+
     /// All names and values, for tables whose names are the operator's own.
     pub fn all(self) -> impl Iterator<Item = (&'t str, Entry<'t>)> {
         self.entries.into_iter().map(|(key, entry, _)| (key, entry))
@@ -69,7 +76,9 @@ impl<'t> Table<'t> {
             if problems.is_full() {
                 return;
             }
-            if !asked {
+            // what cannot be read may have been the head of the table that it stands in
+            let is_lost = || problems.is_torn && nearest(key, known.iter().copied()).is_none();
+            if !asked && !is_lost() {
                 let what = format!("{} has no word \"{key}\"", self.what);
                 problems.error(entry.key, what, instead(key, known.iter().copied()));
             }
@@ -108,10 +117,12 @@ impl<'t> Entry<'t> {
         if let DeValue::Integer(number) = self.value
             && expected.contains("bit\"")
         {
-            help = format!(
-                "rates need their unit: \"{0}bit\", \"{0}kbit\" or \"{0}mbit\"?",
-                number.as_str()
-            );
+            let meant = number.as_str().parse::<Rate>().err();
+            let meant = meant.and_then(|error| error.meant().map(str::to_owned));
+            help = match meant {
+                Some(meant) => format!("did you mean \"{meant}\"? A rate has a unit"),
+                None => help,
+            };
         }
         problems.error(self.place, format!("\"{name}\" is {}, not a string", self.kind()), help);
     }
@@ -137,7 +148,7 @@ impl<'t> Entry<'t> {
             Ok(value) => Some(value),
             Err(error) => {
                 let what = format!("\"{name}\" cannot be \"{text}\": {}", error.why());
-                problems.error(self.place, what, format!("write {}", error.expected()));
+                problems.error(self.place, what, error.help());
                 None
             }
         }
@@ -156,7 +167,7 @@ impl<'t> Entry<'t> {
         let found = words.iter().find(|(w, _)| *w == text).map(|(_, value)| *value);
         if found.is_none() {
             let what = format!("\"{name}\" cannot be \"{text}\"");
-            let near = crate::nearest::nearest(text, known());
+            let near = nearest(text, known()).or_else(|| nearest_part(text, known()));
             let help = match near {
                 Some(near) => format!("did you mean \"{near}\"? ({list})"),
                 None => format!("write one of {list}"),

@@ -11,12 +11,14 @@ mod rows;
 mod size;
 mod sums;
 
+use std::sync::Arc;
+
 use weir_units::{ByWay, Priority, Rate};
 
-use crate::amount::Burst;
 use crate::class::{Class, Enforce, Weight};
 use crate::leaf::LeafWords;
 use crate::link::LinkTable;
+use crate::matching::When;
 use crate::plan::{Asked, Node, NodeId, NodeKind, Plan, Rule, Shares, Target};
 use crate::policy::Policy;
 use crate::problem::{Position, Problems};
@@ -56,6 +58,7 @@ pub(crate) fn resolve(
             words: Vec::new(),
             asked: Vec::new(),
             subscribers: Vec::new(),
+            subscriber_macs: Vec::new(),
             rest: 0,
         },
     };
@@ -63,6 +66,7 @@ pub(crate) fn resolve(
     let mut plan = build.plan;
     weights::set(&mut plan);
     plan.subscribers.sort_unstable();
+    plan.subscriber_macs.sort_unstable();
     plan
 }
 
@@ -167,10 +171,7 @@ impl<'a> Build<'a> {
             [(&mut node.shares.down, class.burst.down), (&mut node.shares.up, class.burst.up)]
         {
             shares.weight = weight.unwrap_or(0);
-            shares.burst = burst.map(|b| match b.value {
-                Burst::Bytes(bytes) => bytes,
-                Burst::Time(time) => shares.ceil.bytes_in(time),
-            });
+            shares.burst = burst.map(|burst| burst.value.at(shares.ceil));
         }
         let mut below = Above {
             id,
@@ -186,13 +187,16 @@ impl<'a> Build<'a> {
         let promised = self.below(at, class, &mut below);
         let promise = sums::of_class(said, promised);
         let node = &mut self.plan.nodes[id as usize];
-        node.shares.down.rate = sums::rate(promise.down);
-        node.shares.up.rate = sums::rate(promise.up);
+        let most = promise.zip(ceil).map(|(sum, ceil)| sums::rate(sum.all()).min(ceil));
+        // what a class says and cannot have is a mistake of its own
+        let rate = said.zip(most).map(|(said, most)| said.unwrap_or(most));
+        node.shares.down.rate = rate.down;
+        node.shares.up.rate = rate.up;
         // of a subtree that weir's allocator holds, the top
         let allocates = node.enforce == Enforce::Weir && above.enforce != Enforce::Weir;
         self.check_class(class, id, said, ceil, promised, allocates);
         // what is above the ceiling has been said and shall not be said again of every class above
-        promise.zip(ceil).map(|(promise, ceil)| promise.min(u128::from(ceil.bps())))
+        promise.zip(ceil).map(|(promise, ceil)| promise.min(ceil.bps().into()))
     }
 
     /// Adds what lies below a class and asks it; returns what its children promise.
@@ -245,10 +249,14 @@ impl<'a> Build<'a> {
                     asked.within = Some(number);
                 }
             }
-            let rules = class.matches.iter().map(|m| Rule {
-                when: m.when.clone(),
-                text: m.text.as_str().into(),
-                place: m.place,
+            let rules = class.matches.iter().flat_map(|m| {
+                let text: Arc<str> = m.text.as_str().into();
+                let one = move |when: &When| Rule {
+                    when: when.clone(),
+                    text: text.clone(),
+                    place: m.place,
+                };
+                m.when.iter().map(one)
             });
             let rules = rules.collect();
             self.plan.asked.push(Asked { node: above.id, within, target, rules });
@@ -259,12 +267,26 @@ impl<'a> Build<'a> {
                 // the table that nobody could read may have rows for it
                 return;
             }
-            let what = format!("no frame can reach \"{}\": it has no \"match\"", class.path);
-            self.problems.warning(class.place, what, "add match = [\"lan 10.0.0.0/24\"]");
+            self.without_frames(class);
         } else if let Some(each) = &class.each {
             let what = format!("\"{}\" creates leaves, but has no \"match\"", class.path);
             self.problems.error(each.place, what, "add match = [\"any\"] or name its addresses");
         }
+    }
+
+    /// A leaf without rules. Where subscribers may hang, it is one without customers.
+    fn without_frames(&mut self, class: &Class) {
+        let mut what = format!("no frame can reach \"{}\": it has no \"match\"", class.path);
+        let mut help = "add match = [\"lan 10.0.0.0/24\"]".to_owned();
+        if let Some(table) = &self.policy.subscribers
+            && let Some(parent) = class.path.strip_prefix(table.under())
+            && let Some(parent) = parent.strip_prefix('/')
+        {
+            let file = &table.file.value;
+            what += &format!(", and no row of \"{file}\" has the parent \"{parent}\"");
+            help = format!("give a row the parent \"{parent}\", or remove the class");
+        }
+        self.problems.warning(class.place, what, help);
     }
 
     /// The leaf for what nothing below a class takes. Where that may be a host that the table of

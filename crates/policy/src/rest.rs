@@ -21,7 +21,8 @@ pub enum Rest {
 /// With a table of subscribers a host in no row is unknown: it may have this part of the link.
 const OF_UNKNOWN: Rest = Rest::Ceil(Amount::Part(100_000));
 
-const REST: &str = "a rate such as \"5mbit\", a part of the link such as \"10%\", or \"none\"";
+const REST: &str =
+    "a rate such as \"5mbit\", a percentage of the link such as \"10%\", or \"none\"";
 
 impl FromStr for Rest {
     type Err = Unreadable;
@@ -30,7 +31,7 @@ impl FromStr for Rest {
             return Ok(Rest::Open);
         }
         let amount = text.parse::<Amount>();
-        amount.map(Rest::Ceil).map_err(|error| Unreadable::new(text, error.why(), REST))
+        amount.map(Rest::Ceil).map_err(|error| error.expecting(REST))
     }
 }
 

@@ -78,12 +78,15 @@ pub(crate) fn macs(macs: &[[u8; 6]]) -> String {
     list(&known)
 }
 
+/// A MAC address.
+pub(crate) fn mac([a, b, c, d, e, f]: &[u8; 6]) -> String {
+    format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
+}
+
 fn list(known: &[Known]) -> String {
     let one = |known: &Known| match known {
         Known::Block(block) => block.to_string(),
-        Known::Mac([a, b, c, d, e, f]) => {
-            format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
-        }
+        Known::Mac(of) => mac(of),
         Known::Vlan(vlan) => format!("vlan {vlan}"),
     };
     let said: Vec<String> = known.iter().map(one).collect();

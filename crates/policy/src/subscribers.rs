@@ -5,16 +5,19 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use weir_units::{ByWay, Prefix, Rate, limits};
+use weir_units::{ByWay, Prefix, Rate, Unreadable, limits};
 
+use crate::amount::Burst;
 use crate::class::is_segment;
+use crate::columns::{ADDRESSES, BURST, COLUMNS, Columns, DOWN, ID, MAC, NAME, PARENT, PLAN, UP};
 use crate::csv::{Row, anyhow, rows};
 use crate::held::Want;
-use crate::nearest::instead;
+use crate::nearest::{instead, nearest};
 use crate::problem::{At, Position, Problems};
 use crate::reader::Entry;
 use crate::skipped::SkippedRows;
 use crate::source::Source;
+use crate::{matching, say};
 
 /// Where the table is and where its leaves hang.
 #[derive(Clone, Debug)]
@@ -25,6 +28,8 @@ pub struct Subscribers {
     pub under: Option<At<String>>,
     /// Whether the rows could be read at all.
     pub known: bool,
+    /// The plans that rows may name, sorted.
+    pub plans: Vec<String>,
     /// The good rows, and those that were good before.
     pub rows: Vec<Subscriber>,
     /// The rows that were skipped.
@@ -54,18 +59,48 @@ pub struct Subscriber {
     pub parent: Box<str>,
     /// Its addresses on the LAN side.
     pub blocks: Vec<Prefix>,
-    /// Guaranteed.
-    pub rate: ByWay<Rate>,
-    /// At most.
+    /// Guaranteed, if the row says it.
+    pub rate: ByWay<Option<Rate>>,
+    /// At most, if the row says it.
     pub ceil: ByWay<Option<Rate>>,
+    /// What few tables have: apart, because a table may have a million rows.
+    pub more: Option<Box<More>>,
     /// The row.
     pub place: Position,
     /// The line that it starts at, from 1.
     pub line: u32,
 }
 
-pub(crate) const COLUMNS: [&str; 8] =
-    ["id", "name", "parent", "addresses", "down_rate", "down_ceil", "up_rate", "up_ceil"];
+/// The columns that few tables have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct More {
+    /// Its MAC addresses on the LAN side, for what is in none of the blocks.
+    pub macs: Vec<[u8; 6]>,
+    /// How much may leave at once, if the row says it.
+    pub burst: Option<Burst>,
+    /// The plan that it has the rest of.
+    pub plan: Option<Box<str>>,
+}
+
+impl Subscriber {
+    /// Its MAC addresses on the LAN side.
+    #[must_use]
+    pub fn macs(&self) -> &[[u8; 6]] {
+        self.more.as_ref().map_or(&[], |more| &more.macs)
+    }
+
+    /// The plan that it is on.
+    #[must_use]
+    pub fn plan(&self) -> Option<&str> {
+        self.more.as_ref()?.plan.as_deref()
+    }
+
+    /// How much may leave at once, if the row says it.
+    #[must_use]
+    pub fn burst(&self) -> Option<Burst> {
+        self.more.as_ref()?.burst
+    }
+}
 
 /// Reads `[subscribers]`: where the table is, not yet the table.
 pub(crate) fn read(entry: Entry<'_>, problems: &mut Problems) -> Option<Subscribers> {
@@ -74,7 +109,7 @@ pub(crate) fn read(entry: Entry<'_>, problems: &mut Problems) -> Option<Subscrib
         e.text(word, expected, problems).map(|t| e.at(t.to_owned()))
     };
     let file = table.take("file");
-    if file.is_none() {
+    if file.is_none() && !table.misspells("file", &["file", "under"]) {
         let help = "add file = \"subscribers.csv\"";
         problems.error(entry.key, "[subscribers] has no \"file\"", help);
     }
@@ -85,6 +120,7 @@ pub(crate) fn read(entry: Entry<'_>, problems: &mut Problems) -> Option<Subscrib
         file: file?,
         under,
         known: false,
+        plans: Vec::new(),
         rows: Vec::new(),
         skipped: SkippedRows::default(),
     })
@@ -109,7 +145,8 @@ pub(crate) fn read_rows(
         return Vec::new();
     };
     into.known = true;
-    let reader = Reader { columns, number, under, classes: Some(classes) };
+    let plans = into.plans.clone();
+    let reader = Reader { columns, number, under, known: Some((classes, &plans)) };
     let mut wants = Vec::new();
     for (row, count) in rows.zip(0..) {
         if count == limits::CLASSES {
@@ -138,51 +175,8 @@ pub(crate) fn read_held(source: &Source, number: u16) -> Vec<Subscriber> {
         Columns::read(&row, number, &mut Problems::default())
     });
     let Some(columns) = columns else { return Vec::new() };
-    let reader = Reader { columns, number, under: String::new(), classes: None };
+    let reader = Reader { columns, number, under: String::new(), known: None };
     rows.take(limits::CLASSES).filter_map(|row| reader.row(&row).ok()).collect()
-}
-
-/// Which field of a row is which.
-struct Columns([Option<usize>; 8], usize);
-
-impl Columns {
-    fn read(header: &Row<'_>, number: u16, problems: &mut Problems) -> Option<Columns> {
-        let whole = Position::in_file(number, &header.place);
-        let fields = match &header.fields {
-            Ok(fields) => fields,
-            Err(why) => {
-                let help = format!("it names the columns: {}", COLUMNS.join(","));
-                problems.error(whole, format!("the first line cannot be read: {why}"), help);
-                return None;
-            }
-        };
-        let mut columns = [None; 8];
-        for (at, (name, place)) in fields.iter().enumerate() {
-            if problems.is_full() {
-                break;
-            }
-            match COLUMNS.iter().position(|c| c == name) {
-                Some(column) if columns[column].is_none() => columns[column] = Some(at),
-                Some(_) => {
-                    let what = format!("the column \"{name}\" occurs twice");
-                    problems.error(Position::in_file(number, place), what, "remove one of them");
-                }
-                None => {
-                    let what = format!("there is no column \"{name}\"");
-                    let help = instead(name, COLUMNS);
-                    problems.error(Position::in_file(number, place), what, help);
-                }
-            }
-        }
-        let missing: Vec<&str> =
-            [0, 3].iter().filter(|&&c| columns[c].is_none()).map(|&c| COLUMNS[c]).collect();
-        if missing.is_empty() {
-            return Some(Columns(columns, fields.len()));
-        }
-        let help = format!("the first line names the columns: {}", COLUMNS.join(","));
-        problems.error(whole, format!("the table has no column {}", missing.join(" and ")), help);
-        None
-    }
 }
 
 type Wrong = (Range<usize>, String, String);
@@ -191,8 +185,8 @@ struct Reader<'a> {
     columns: Columns,
     number: u16,
     under: String,
-    /// The classes that a parent may be; none where any may.
-    classes: Option<&'a BTreeMap<&'a str, usize>>,
+    /// The classes that a parent may be, and the plans; none where any may.
+    known: Option<(&'a BTreeMap<&'a str, usize>, &'a [String])>,
 }
 
 impl Reader<'_> {
@@ -202,15 +196,17 @@ impl Reader<'_> {
             .fields
             .as_ref()
             .map_err(|why| (whole(), format!("the row cannot be read: {why}"), String::new()))?;
-        if fields.len() != self.columns.1 {
-            let what = format!("the row has {} fields, not {}", fields.len(), self.columns.1);
-            return Err((whole(), what, "put a field that contains a comma in quotes".to_owned()));
+        let width = self.columns.width;
+        if fields.len() != width {
+            let what = format!("the row has {} fields, not {width}", fields.len());
+            let help = "put a field that contains the separator in quotes".to_owned();
+            return Err((whole(), what, help));
         }
-        let field = |column: usize| match self.columns.0[column] {
+        let field = |column: usize| match self.columns.at(column) {
             Some(at) => (fields[at].0.as_ref(), fields[at].1.clone()),
             None => ("", whole()),
         };
-        let (id, id_place) = field(0);
+        let (id, id_place) = field(ID);
         if !is_segment(id) {
             let what = if id.is_empty() {
                 "the row has no \"id\"".to_owned()
@@ -220,15 +216,21 @@ impl Reader<'_> {
             let help = "an id consists of letters, digits and - _ . : @ +".to_owned();
             return Err((id_place, what, help));
         }
-        let parent = self.parent(field(2))?;
-        if self.classes.is_some_and(|known| known.contains_key(format!("{parent}/{id}").as_str())) {
+        let parent = self.parent(field(PARENT))?;
+        if self
+            .known
+            .is_some_and(|(classes, _)| classes.contains_key(format!("{parent}/{id}").as_str()))
+        {
             let what = format!("the id \"{id}\" is the name of a class below \"{parent}/\"");
             return Err((id_place, what, "give the subscriber another id".to_owned()));
         }
-        let blocks = blocks(field(3))?;
+        let (macs, burst, plan) =
+            (macs(field(MAC))?, burst(field(BURST))?, self.plan(field(PLAN))?);
+        let more = More { macs, burst, plan };
+        let blocks = blocks(field(ADDRESSES), !more.macs.is_empty())?;
         let rate = |column: usize| rate(COLUMNS[column], field(column));
-        let guaranteed = ByWay { down: rate(4)?, up: rate(6)? };
-        let ceil = ByWay { down: rate(5)?, up: rate(7)? };
+        let guaranteed = ByWay { down: rate(DOWN[0])?, up: rate(UP[0])? };
+        let ceil = ByWay { down: rate(DOWN[1])?, up: rate(UP[1])? };
         for (direction, (rate, ceil)) in guaranteed.zip(ceil).named() {
             if let (Some(rate), Some(ceil)) = (rate, ceil)
                 && rate > ceil
@@ -242,14 +244,31 @@ impl Reader<'_> {
         }
         Ok(Subscriber {
             id: id.into(),
-            name: field(1).0.into(),
+            name: field(NAME).0.into(),
             parent,
             blocks,
-            rate: guaranteed.map(Option::unwrap_or_default),
+            rate: guaranteed,
             ceil,
+            more: (more != More::default()).then(|| Box::new(more)),
             place: Position::in_file(self.number, &row.place),
             line: row.line,
         })
+    }
+
+    fn plan(&self, (text, place): (&str, Range<usize>)) -> Result<Option<Box<str>>, Wrong> {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let plans = self.known.map_or(&[][..], |(_, plans)| plans);
+        if self.known.is_none() || plans.iter().any(|plan| plan == text) {
+            return Ok(Some(text.into()));
+        }
+        let what = format!("there is no plan \"{text}\"");
+        let help = match nearest(text, plans.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None => format!("add [plan.\"{text}\"] to the policy"),
+        };
+        Err((place, what, help))
     }
 
     /// What is known of the subscriber of a row that was skipped.
@@ -258,13 +277,13 @@ impl Reader<'_> {
             Ok(fields) => fields.iter().map(|(field, _)| Cow::Borrowed(field.as_ref())).collect(),
             Err(_) => anyhow(bytes, row),
         };
-        let field = |column: usize| fields.get(self.columns.0[column]?).map(AsRef::as_ref);
-        let id = field(0).filter(|id| is_segment(id)).map(Into::into);
+        let field = |column: usize| fields.get(self.columns.at(column)?).map(AsRef::as_ref);
+        let id = field(ID).filter(|id| is_segment(id)).map(Into::into);
         // with a wrong number of fields the others may be anything
-        let is_whole = fields.len() == self.columns.1;
-        let parent = field(2).filter(|_| is_whole);
+        let is_whole = fields.len() == self.columns.width;
+        let parent = field(PARENT).filter(|_| is_whole);
         let parent = parent.and_then(|text| self.parent((text, 0..0)).ok());
-        let addresses = field(3).filter(|_| is_whole).unwrap_or_default();
+        let addresses = field(ADDRESSES).filter(|_| is_whole).unwrap_or_default();
         let blocks = addresses.split([';', ' ', ',']).filter_map(|part| part.parse().ok());
         let blocks: Vec<Prefix> = blocks.collect();
         (id.is_some() || !blocks.is_empty()).then_some(Want { skip, id, parent, blocks })
@@ -273,7 +292,8 @@ impl Reader<'_> {
     fn parent(&self, (text, place): (&str, Range<usize>)) -> Result<Box<str>, Wrong> {
         let inner = text.trim_matches('/');
         let whole = text.trim_end_matches('/');
-        let is_class = |path: &str| self.classes.is_none_or(|known| known.contains_key(path));
+        let is_class =
+            |path: &str| self.known.is_none_or(|(classes, _)| classes.contains_key(path));
         let path = if text.starts_with('/') && (is_class(whole) || text == "/") {
             whole.to_owned()
         } else if inner.is_empty() {
@@ -285,7 +305,7 @@ impl Reader<'_> {
         if path.is_empty() || is_class(path) {
             return Ok(path.into());
         }
-        let below = self.classes.iter().flat_map(|known| known.keys());
+        let below = self.known.iter().flat_map(|(classes, _)| classes.keys());
         let below = below.filter_map(|c| c.strip_prefix(self.under.as_str()));
         let names: Vec<&str> = below.filter_map(|c| c.strip_prefix('/')).collect();
         let mut help = instead(inner, names.iter().copied());
@@ -296,25 +316,49 @@ impl Reader<'_> {
     }
 }
 
-fn blocks((text, place): (&str, Range<usize>)) -> Result<Vec<Prefix>, Wrong> {
+fn blocks((text, place): (&str, Range<usize>), has_macs: bool) -> Result<Vec<Prefix>, Wrong> {
     let mut blocks = Vec::new();
     for part in text.split([';', ' ', ',']).filter(|p| !p.is_empty()) {
-        match part.parse() {
-            Ok(block) => blocks.push(block),
-            Err(error) => {
-                let error: weir_units::Unreadable = error;
-                return Err((place, error.to_string(), String::new()));
-            }
+        match crate::blocks::blocks(part) {
+            Ok(of_part) => blocks.extend(of_part),
+            Err((what, help)) => return Err((place, what, help)),
         }
     }
     blocks.sort_unstable();
     blocks.dedup();
-    if blocks.is_empty() {
+    if blocks.is_empty() && !has_macs {
         let help =
             "write one or more, separated by semicolons: 10.1.0.7;2001:db8:7::/56".to_owned();
         return Err((place, "the row has no addresses".to_owned(), help));
     }
     Ok(blocks)
+}
+
+fn macs((text, place): (&str, Range<usize>)) -> Result<Vec<[u8; 6]>, Wrong> {
+    let mut macs = Vec::new();
+    for part in text.split([';', ' ', ',']).filter(|p| !p.is_empty()) {
+        let usual = matching::usual_mac(part);
+        match usual.as_deref().and_then(matching::mac) {
+            Some(mac) => macs.push(mac),
+            None => {
+                let what = format!("\"mac\" cannot be \"{part}\"");
+                return Err((place, what, "write 02:00:5e:10:00:01".to_owned()));
+            }
+        }
+    }
+    macs.sort_unstable();
+    macs.dedup();
+    Ok(macs)
+}
+
+fn burst((text, place): (&str, Range<usize>)) -> Result<Option<Burst>, Wrong> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    text.parse().map(Some).map_err(|error: Unreadable| {
+        let what = format!("\"burst\" cannot be \"{text}\": {}", error.why());
+        (place, what, error.help())
+    })
 }
 
 fn rate(column: &str, (text, place): (&str, Range<usize>)) -> Result<Option<Rate>, Wrong> {
@@ -328,7 +372,7 @@ fn rate(column: &str, (text, place): (&str, Range<usize>)) -> Result<Option<Rate
         Ok(rate) => Ok(Some(rate)),
         Err(error) => {
             let what = format!("\"{column}\" cannot be \"{text}\": {}", error.why());
-            Err((place, what, format!("write {}", error.expected())))
+            Err((place, what, error.help()))
         }
     }
 }
@@ -338,6 +382,7 @@ fn rate(column: &str, (text, place): (&str, Range<usize>)) -> Result<Option<Rate
 fn skip_twins(rows: &mut Vec<Subscriber>, wants: &mut Vec<Want>, problems: &mut Problems) {
     let mut ids: HashMap<(&str, &str), u32> = HashMap::with_capacity(rows.len());
     let mut taken: HashMap<Prefix, u32> = HashMap::with_capacity(rows.len());
+    let mut macs: BTreeMap<[u8; 6], u32> = BTreeMap::new();
     let mut twins = Vec::new();
     for (at, row) in rows.iter().enumerate() {
         let id = (&*row.parent, &*row.id);
@@ -345,10 +390,19 @@ fn skip_twins(rows: &mut Vec<Subscriber>, wants: &mut Vec<Want>, problems: &mut 
             Some(first) => {
                 Some((format!("the id \"{}\" is the id of row {first}", row.id), UNIQUE))
             }
-            None => row.blocks.iter().find_map(|block| {
-                let first = taken.get(block)?;
-                Some((format!("{block} is already the address of row {first}"), ONE))
-            }),
+            None => {
+                let block = row.blocks.iter().find_map(|block| {
+                    let first = taken.get(block)?;
+                    Some((format!("{block} is already the address of row {first}"), ONE))
+                });
+                let mac = || {
+                    row.macs().iter().find_map(|mac| {
+                        let (mac, first) = (say::mac(mac), macs.get(mac)?);
+                        Some((format!("{mac} is already the MAC address of row {first}"), ONE))
+                    })
+                };
+                block.or_else(mac)
+            }
         };
         if let Some((what, help)) = twin {
             wants.push(Want::of(row, problems.skipped.count()));
@@ -358,6 +412,7 @@ fn skip_twins(rows: &mut Vec<Subscriber>, wants: &mut Vec<Want>, problems: &mut 
         }
         ids.insert(id, row.line);
         taken.extend(row.blocks.iter().map(|&block| (block, row.line)));
+        macs.extend(row.macs().iter().map(|&mac| (mac, row.line)));
     }
     let mut at = 0;
     let mut twins = twins.into_iter().peekable();

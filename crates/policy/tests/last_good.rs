@@ -204,7 +204,7 @@ proptest! {
         let mut row = rows(&text, "id,addresses\na,10.0.0.1;2001:db8::/56\n").remove(0);
         // a field is trimmed by nobody where it stands in quotes
         row.name = name.into();
-        row.rate.down = Rate::from_bps(down);
+        row.rate.down = Some(Rate::from_bps(down));
         row.ceil.up = ceil.map(Rate::from_bps);
         let reading = over(&text, "id,addresses\na,10.0.0.300\n", std::slice::from_ref(&row));
         let kept = held_rows(&reading.sources[2]).remove(0);

@@ -27,8 +27,14 @@ pub const SUBSCRIBER_FIELDS: usize = 64;
 pub const SKIP_CAUSES: usize = 1_000;
 /// Rules of `match` of one link.
 pub const RULES: usize = 4_096;
+/// Rules that one line of `match` with lists and negations stands for.
+pub const RULE_ALTERNATIVES: usize = 256;
 /// Raw byte matches of one link.
 pub const RAW_MATCHES: usize = 64;
+/// Raw byte matches of one link with subscribers that are known by their MAC address.
+pub const RAW_BESIDE_MACS: usize = 40;
+/// MAC addresses of the subscribers of one link.
+pub const SUBSCRIBER_MACS: usize = 1 << 21;
 /// Address blocks in all rules of one link together.
 pub const PREFIXES: usize = 1 << 21;
 /// Leaves that one `each` creates unless it says otherwise.

@@ -8,13 +8,28 @@ pub struct Unreadable {
     text: String,
     why: String,
     expected: &'static str,
+    meant: Option<String>,
 }
 
 impl Unreadable {
     /// The text is not of the expected form.
     #[must_use]
     pub fn new(text: &str, why: impl Into<String>, expected: &'static str) -> Self {
-        Unreadable { text: text.to_owned(), why: why.into(), expected }
+        Unreadable { text: text.to_owned(), why: why.into(), expected, meant: None }
+    }
+
+    /// The same where the text was probably meant to say this.
+    #[must_use]
+    pub fn meaning(mut self, meant: Option<String>) -> Self {
+        self.meant = meant;
+        self
+    }
+
+    /// The same where more than what was read is expected.
+    #[must_use]
+    pub fn expecting(mut self, expected: &'static str) -> Self {
+        self.expected = expected;
+        self
     }
 
     pub(crate) fn unit(text: &str, unit: &str, expected: &'static str, known: &[&str]) -> Self {
@@ -41,11 +56,27 @@ impl Unreadable {
     pub fn why(&self) -> &str {
         &self.why
     }
+
+    /// What was probably meant, as it would be read.
+    #[must_use]
+    pub fn meant(&self) -> Option<&str> {
+        self.meant.as_deref()
+    }
+
+    /// How to cure it.
+    #[must_use]
+    pub fn help(&self) -> String {
+        match &self.meant {
+            Some(meant) => format!("did you mean \"{meant}\"?"),
+            None => format!("write {}", self.expected),
+        }
+    }
 }
 
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}\" is not {}: {}", self.text, self.expected, self.why)
+        write!(f, "\"{}\" is not {}: {}", self.text, self.expected, self.why)?;
+        self.meant.as_ref().map_or(Ok(()), |meant| write!(f, "; did you mean \"{meant}\"?"))
     }
 }
 

@@ -99,8 +99,8 @@ impl FromStr for Prefix {
         };
         let block = Prefix::around(address, len);
         if block.address != address {
-            let why = format!("bits are set behind the length; did you mean {block}?");
-            return Err(Unreadable::new(text, why, EXPECTED));
+            let why = "bits are set behind the length";
+            return Err(Unreadable::new(text, why, EXPECTED).meaning(Some(block.to_string())));
         }
         Ok(block)
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::parse::{Unreadable, decimal, trim_zeros};
+use crate::parse::{Decimal, Unreadable, decimal, trim_zeros};
 use crate::{Bytes, Span};
 
 /// A rate in bits per second.
@@ -79,22 +79,63 @@ impl FromStr for Rate {
     type Err = Unreadable;
     fn from_str(text: &str) -> Result<Rate, Unreadable> {
         const EXPECTED: &str = "a rate such as \"20kbit\", \"1.5mbit\" or \"10gbit\"";
-        let (number, unit) = decimal(text, EXPECTED)?;
+        let (number, unit) =
+            decimal(text, EXPECTED).map_err(|wrong| wrong.meaning(with_point(text)))?;
         let lower = unit.to_ascii_lowercase();
         let known = UNITS.iter().find(|(name, _)| *name == lower || format!("{name}/s") == lower);
         let Some(&(_, bits)) = known else {
             if matches!(lower.as_str(), "b" | "kb" | "mb" | "gb" | "kib" | "mib" | "gib") {
                 let why = "that is an amount of bytes, not bits per second";
-                return Err(Unreadable::new(text, why, EXPECTED));
+                return Err(Unreadable::new(text, why, EXPECTED).meaning(meant(number, unit)));
             }
             let names = UNITS.map(|(name, _)| name);
-            return Err(Unreadable::unit(text, unit, EXPECTED, &names));
+            let wrong = Unreadable::unit(text, unit, EXPECTED, &names);
+            return Err(wrong.meaning(with_point(text).or_else(|| meant(number, unit))));
         };
         match number.times(bits) {
             Some(rate) if rate <= Rate::MAX.0 => Ok(Rate(rate)),
             _ => Err(Unreadable::range(text, EXPECTED)),
         }
     }
+}
+
+/// The same number with a decimal point instead of a comma, if that is a rate.
+fn with_point(text: &str) -> Option<String> {
+    if !text.contains(',') {
+        return None;
+    }
+    let text = text.trim().replacen(',', ".", 1);
+    let (number, unit) = decimal(&text, "").ok()?;
+    let is_rate = UNITS.iter().any(|(name, _)| name.eq_ignore_ascii_case(unit));
+    (is_rate && number.times(1).is_some()).then_some(text)
+}
+
+/// What a unit that other programs know was meant to be. A large B is a byte, a small b a bit;
+/// without any unit, lines are a few megabits or thousands of kilobits.
+fn meant(number: Decimal, unit: &str) -> Option<String> {
+    let few = number.times(1)?;
+    let (scale, rest) = match unit.chars().next().map(|c| c.to_ascii_lowercase()) {
+        None if few < 1_000 => (1_000_000, ""),
+        None if few < 100_000 => (1_000, ""),
+        None => (1, ""),
+        Some('k') => (1_000, &unit[1..]),
+        Some('m') => (1_000_000, &unit[1..]),
+        Some('g') => (1_000_000_000, &unit[1..]),
+        Some('b') => (1, unit),
+        Some(_) => return None,
+    };
+    let lower = rest.to_ascii_lowercase();
+    let bare = lower.trim_start_matches("ega").trim_start_matches("ilo").trim_start_matches("iga");
+    let bits = match bare.trim_end_matches("/sec").trim_end_matches("/s").trim_end_matches("ps") {
+        "byte" | "bytes" => 8,
+        "b" if rest.starts_with('B') => 8,
+        "" | "b" | "bit" | "bits" => 1,
+        _ => return None,
+    };
+    number
+        .times(scale * bits)
+        .filter(|&bits| bits <= Rate::MAX.0)
+        .map(|bits| Rate(bits).to_string())
 }
 
 impl fmt::Display for Rate {
@@ -147,6 +188,30 @@ mod tests {
         ] {
             let error = text.parse::<Rate>().unwrap_err().to_string();
             assert!(error.contains(word), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn says_what_was_meant() {
+        for (text, meant) in [
+            ("10M", Some("10mbit")),
+            ("10Mbps", Some("10mbit")),
+            ("10 Mbits/s", Some("10mbit")),
+            ("1.5g", Some("1.5gbit")),
+            ("2MB/s", Some("16mbit")),
+            ("2mbyte", Some("16mbit")),
+            ("10mb", Some("10mbit")),
+            ("10MB", Some("80mbit")),
+            ("10 megabit", Some("10mbit")),
+            ("100", Some("100mbit")),
+            ("20000", Some("20mbit")),
+            ("1,5mbit", Some("1.5mbit")),
+            ("20 apples", None),
+            ("fast", None),
+            ("10mibi", None),
+        ] {
+            let error = text.parse::<Rate>().unwrap_err();
+            assert_eq!(error.meant(), meant, "{text}");
         }
     }
 

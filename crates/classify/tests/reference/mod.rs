@@ -38,7 +38,7 @@ pub(crate) fn fixed_leaf(spec: &Spec, side: Side, headers: &Headers, bytes: &[u8
     match spec.classes[class as usize].target {
         Target::Leaf(leaf) => Some(leaf),
         Target::Subscriber { otherwise } => {
-            Some(subscriber(spec, side, headers).unwrap_or(otherwise))
+            Some(subscriber(spec, side, headers, bytes).unwrap_or(otherwise))
         }
         Target::Each(_) => None,
     }
@@ -49,15 +49,24 @@ fn ends(side: Side, headers: &Headers) -> Option<(IpAddr, IpAddr)> {
     Some(if side == Side::Lan { (source, target) } else { (target, source) })
 }
 
-fn subscriber(spec: &Spec, side: Side, headers: &Headers) -> Option<u32> {
-    let (lan, _) = ends(side, headers)?;
+fn subscriber(spec: &Spec, side: Side, headers: &Headers, bytes: &[u8]) -> Option<u32> {
+    let Some((lan, _)) = ends(side, headers) else { return by_mac(spec, side, bytes) };
     let mut best: Option<(u8, u32)> = None;
     for (block, leaf) in spec.subscribers.iter().filter(|(block, _)| block.contains(lan)) {
         if best.is_none_or(|(len, _)| block.len() > len) {
             best = Some((block.len(), *leaf));
         }
     }
-    best.map(|(_, leaf)| leaf)
+    best.map(|(_, leaf)| leaf).or_else(|| by_mac(spec, side, bytes))
+}
+
+/// The first of those with the MAC on the LAN side.
+fn by_mac(spec: &Spec, side: Side, bytes: &[u8]) -> Option<u32> {
+    let mac = match side {
+        Side::Lan => ethernet::source_mac(bytes),
+        Side::Wan => ethernet::target_mac(bytes),
+    };
+    spec.subscriber_macs.iter().find(|(known, _)| Some(*known) == mac).map(|(_, leaf)| *leaf)
 }
 
 fn holds(spec: &Spec, when: &When, side: Side, h: &Headers, bytes: &[u8]) -> bool {
@@ -83,8 +92,8 @@ fn holds(spec: &Spec, when: &When, side: Side, h: &Headers, bytes: &[u8]) -> boo
         && when.lan_port.is_none_or(|range| inside(range, lan_port))
         && when.wan_port.is_none_or(|range| inside(range, wan_port))
         && when.port.is_none_or(|range| inside(range, lan_port) || inside(range, wan_port))
-        && when.protocol.is_none_or(|number| h.is_ip() && is_protocol(h, number))
-        && when.dscp.is_none_or(|dscp| h.is_ip() && h.dscp() == dscp)
+        && when.protocol.is_none_or(|range| h.is_ip() && is_protocol(h, range))
+        && when.dscp.is_none_or(|(first, last)| h.is_ip() && (first..=last).contains(&h.dscp()))
         && when.vlan.is_none_or(|range| inside(range, h.vlan()))
         && (!when.untagged || h.vlan().is_none())
         && when.lan_mac.is_none_or(|mac| lan_mac == Some(mac))
@@ -92,15 +101,15 @@ fn holds(spec: &Spec, when: &When, side: Side, h: &Headers, bytes: &[u8]) -> boo
         && when.mac.is_none_or(|mac| lan_mac == Some(mac) || wan_mac == Some(mac))
         && when.length.is_none_or(|range| inside(range, Some(length)))
         && when.side.is_none_or(|asked| asked == side)
-        && when.ethertype.is_none_or(|kind| kind == h.ethertype)
+        && when.ethertype.is_none_or(|(first, last)| (first..=last).contains(&h.ethertype))
         && when.net.is_none_or(|net| net == h.net)
-        && (!when.subscriber || subscriber(spec, side, h).is_some())
+        && (!when.subscriber || subscriber(spec, side, h, bytes).is_some())
         && when.raw.iter().all(|raw| raw_holds(raw, h, bytes))
 }
 
 /// A packet with an authentication header is of two protocols.
-fn is_protocol(h: &Headers, number: u8) -> bool {
-    h.protocol == number || h.ah && number == 51
+fn is_protocol(h: &Headers, (first, last): (u8, u8)) -> bool {
+    (first..=last).contains(&h.protocol) || h.ah && (first, last) == (51, 51)
 }
 
 fn raw_holds(raw: &Raw, h: &Headers, bytes: &[u8]) -> bool {

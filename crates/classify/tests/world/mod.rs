@@ -41,6 +41,11 @@ fn ports() -> impl Strategy<Value = (u16, u16)> {
     (0u16..6, 0u16..6)
 }
 
+/// One, or all but some: a packet with an authentication header is of two protocols.
+fn protocols() -> impl Strategy<Value = (u8, u8)> {
+    select(vec![(1, 1), (6, 6), (17, 17), (51, 51), (0, 5), (7, 255), (18, 255)])
+}
+
 fn mac(n: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, n]
 }
@@ -54,18 +59,17 @@ fn raw() -> impl Strategy<Value = Vec<Raw>> {
 
 fn when() -> impl Strategy<Value = When> {
     let addresses = (blocks(), blocks(), blocks());
-    let numbers =
-        (rarely(ports()), rarely(ports()), rarely(ports()), rarely(select(vec![1, 6, 17, 51])));
+    let numbers = (rarely(ports()), rarely(ports()), rarely(ports()), rarely(protocols()));
     let link = (
         rarely((0u16..3, 0u16..4)),
         prop::bool::weighted(0.1),
         rarely((0u8..3).prop_map(mac)),
         rarely((0u8..3).prop_map(mac)),
         rarely((0u8..3).prop_map(mac)),
-        rarely(select(vec![0x0800, 0x86dd, 0x8864])),
+        rarely(select(vec![(0x0800, 0x0800), (0x86dd, 0xffff), (0, 0x8864)])),
     );
     let rest = (
-        rarely(0u8..3),
+        rarely((0u8..3, 0u8..3)),
         rarely((60u16..100, 60u16..130)),
         rarely(side()),
         rarely(select(vec![Net::V4, Net::V6, Net::Arp])),
@@ -123,8 +127,11 @@ pub(crate) fn spec() -> impl Strategy<Value = Spec> {
     ];
     let class = (kind, any::<prop::sample::Index>(), prop::collection::vec(when(), 0..4));
     let subscribers = prop::collection::vec((block(), 500u32..510), 0..6);
+    let macs = prop::collection::vec(((0u8..4).prop_map(mac), 510u32..515), 0..3);
+    let subscribers = (subscribers, macs);
     (prop::collection::vec(class, 1..24), subscribers).prop_map(|(drawn, subscribers)| {
-        let mut spec = Spec { subscribers, default_leaf: 999, ..Spec::default() };
+        let (subscribers, subscriber_macs) = subscribers;
+        let mut spec = Spec { subscribers, subscriber_macs, default_leaf: 999, ..Spec::default() };
         for (number, (kind, parent, whens)) in (0u32..).zip(&drawn) {
             // children come before their parents: a parent has a larger number
             let above: Vec<u32> = (number + 1..=u32::try_from(drawn.len()).unwrap_or(0)).collect();

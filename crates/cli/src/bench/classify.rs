@@ -206,13 +206,13 @@ fn spec(rules: u32, prefixes: u32) -> Spec {
         } else {
             match n % 10 {
                 1 => When {
-                    dscp: Some((n % 63) as u8),
+                    dscp: Some(((n % 63) as u8, (n % 63) as u8)),
                     lan_port: Some((small(n), small(n))),
                     ..When::default()
                 },
                 3 => When {
                     vlan: Some((small(n) % 4_000, 4_000)),
-                    protocol: Some(17),
+                    protocol: Some((17, 17)),
                     ..When::default()
                 },
                 5 => When {
@@ -226,7 +226,7 @@ fn spec(rules: u32, prefixes: u32) -> Spec {
                     ..When::default()
                 },
                 _ => When {
-                    protocol: Some(6),
+                    protocol: Some((6, 6)),
                     wan_port: Some((small(n), small(n) + 3)),
                     ..When::default()
                 },

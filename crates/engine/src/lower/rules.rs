@@ -34,6 +34,8 @@ pub(super) fn spec(table: &Table<'_>) -> classify::Spec {
     }
     let subscribers = plan.subscribers.iter();
     spec.subscribers = subscribers.map(|&(block, leaf)| (block, number(table, leaf))).collect();
+    let macs = plan.subscriber_macs.iter();
+    spec.subscriber_macs = macs.map(|&(mac, leaf)| (mac, number(table, leaf))).collect();
     spec
 }
 

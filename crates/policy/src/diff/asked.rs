@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use weir_units::Prefix;
-
 use super::nodes::rule;
 use super::pairs::Pairs;
 use super::{Change, Listed, change};
 use crate::plan::{Asked, NodeId, Plan, Rule, Target};
+use crate::say;
 
 /// Compares the rules of each class, and who is asked first.
 pub(super) fn compare(old: &Plan, new: &Plan, pairs: &Pairs, changes: &mut Vec<Change>) {
@@ -76,28 +75,46 @@ fn order(old: &Plan, new: &Plan, pairs: &Pairs, changes: &mut Vec<Change>) {
 
 /// Compares whose an address is.
 pub(super) fn subscribers(old: &Plan, new: &Plan, pairs: &Pairs, changes: &mut Vec<Change>) {
-    let of =
-        |plan: &Plan| -> BTreeMap<Prefix, NodeId> { plan.subscribers.iter().copied().collect() };
-    let (before, after) = (of(old), of(new));
     let mut listed = Listed::new('~');
-    for (block, &leaf) in &before {
+    let blocks = |plan: &Plan| plan.subscribers.clone();
+    let macs = |plan: &Plan| {
+        let named = |(mac, id): &([u8; 6], NodeId)| (say::mac(mac), *id);
+        plan.subscriber_macs.iter().map(named).collect::<Vec<_>>()
+    };
+    owners((old, new, pairs), (blocks(old), blocks(new)), &mut listed, changes);
+    owners((old, new, pairs), (macs(old), macs(new)), &mut listed, changes);
+    listed.rest(changes);
+}
+
+/// Addresses and whose they are.
+type Owners<A> = Vec<(A, NodeId)>;
+
+/// Compares whose each address of one kind is.
+fn owners<A: Ord + std::fmt::Display>(
+    (old, new, pairs): (&Plan, &Plan, &Pairs),
+    (before, after): (Owners<A>, Owners<A>),
+    listed: &mut Listed,
+    changes: &mut Vec<Change>,
+) {
+    let before: BTreeMap<A, NodeId> = before.into_iter().collect();
+    let after: BTreeMap<A, NodeId> = after.into_iter().collect();
+    for (address, &leaf) in &before {
         // of a subscriber who is gone, nothing more needs to be said
-        if let (false, Some(now)) = (after.contains_key(block), pairs.new_of(leaf)) {
-            listed.add(&new.node(now).path, &format!("address - {block}"), changes);
+        if let (false, Some(now)) = (after.contains_key(address), pairs.new_of(leaf)) {
+            listed.add(&new.node(now).path, &format!("address - {address}"), changes);
         }
     }
-    for (block, &leaf) in &after {
+    for (address, &leaf) in &after {
         let path = &new.node(leaf).path;
-        match before.get(block) {
+        match before.get(address) {
             Some(&was) if pairs.new_of(was) != Some(leaf) => {
                 let was = &old.node(was).path;
-                listed.add(path, &format!("now has {block}, which {was} had"), changes);
+                listed.add(path, &format!("now has {address}, which {was} had"), changes);
             }
             None if pairs.old(leaf).is_some() => {
-                listed.add(path, &format!("address + {block}"), changes);
+                listed.add(path, &format!("address + {address}"), changes);
             }
             Some(_) | None => {}
         }
     }
-    listed.rest(changes);
 }

@@ -22,7 +22,7 @@ pub(super) fn table(entry: &Entry<'_>, groups: &Groups, problems: &mut Problems)
             let text = e.text("when", "a rule such as \"udp port 53\"", problems);
             text.map(|t| (t.to_owned(), line(&e, t, groups, problems)))
         }
-        None => Some(("any".to_owned(), Some(When::default()))),
+        None => Some(("any".to_owned(), Some(vec![When::default()]))),
     };
     let bytes = table.take("bytes");
     if bytes.is_none() {
@@ -34,7 +34,7 @@ pub(super) fn table(entry: &Entry<'_>, groups: &Groups, problems: &mut Problems)
     table.finish(&["when", "bytes"], problems);
     let (text, when) = words?;
     let raw = raw?;
-    let when = When { raw: Some(raw), ..when? };
+    let when = when?.into_iter().map(|when| When { raw: Some(raw), ..when }).collect();
     Some(Match { when, text: format!("{text}, {}", show_raw(&raw)), place: entry.place })
 }
 

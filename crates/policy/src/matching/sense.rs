@@ -18,19 +18,19 @@ pub(super) fn contradiction(when: &When) -> Option<(&'static str, &'static str)>
         return Some(("no frame is shorter than its header of 14 bytes", "count the whole frame"));
     }
     let ports = when.port.is_some() || when.lan_port.is_some() || when.wan_port.is_some();
-    if ports && when.protocol.is_some_and(|number| !has_ports(number)) {
+    if ports && when.protocol.is_some_and(|(first, last)| !(first..=last).any(has_ports)) {
         return Some(("that protocol has no ports", "tcp, udp and sctp have ports"));
     }
     let sets = [&when.lan, &when.wan, &when.host];
     let addresses = sets.iter().any(|set| set.is_some());
     let ip = addresses || ports || when.protocol.is_some() || when.dscp.is_some();
-    if when.ethertype == Some(ARP) && ip {
+    if when.ethertype == Some((ARP, ARP)) && ip {
         let what = "ARP is not IP: it has no addresses, protocol, ports or DSCP here";
         return Some((what, "remove one of the two"));
     }
     let mut families = match when.ethertype {
-        Some(IPV4) => [true, false],
-        Some(IPV6) => [false, true],
+        Some((IPV4, IPV4)) => [true, false],
+        Some((IPV6, IPV6)) => [false, true],
         _ => [true, true],
     };
     for set in sets.into_iter().flatten().filter(|set| !set.blocks().is_empty()) {

@@ -87,9 +87,9 @@ fn fields(e: &When, l: &When, told: Told<'_>) -> bool {
         && range(e.port, l.port)
         && range(e.length, l.length)
         && range(tag(e), tag(l))
-        && same(e.protocol, l.protocol, told)
-        && same(e.dscp, l.dscp, told)
-        && same(e.ethertype, l.ethertype, told)
+        && range(wide(e.protocol), wide(l.protocol))
+        && range(wide(e.dscp), wide(l.dscp))
+        && range(e.ethertype, l.ethertype)
         && same(e.toward, l.toward, told)
         && same(e.lan_mac, l.lan_mac, told)
         && same(e.wan_mac, l.wan_mac, told)
@@ -99,6 +99,10 @@ fn fields(e: &When, l: &When, told: Told<'_>) -> bool {
         && set(e.lan.as_deref(), l.lan.as_deref(), told)
         && set(e.wan.as_deref(), l.wan.as_deref(), told)
         && set(e.host.as_deref(), l.host.as_deref(), told)
+}
+
+fn wide(range: Option<(u8, u8)>) -> Option<(u16, u16)> {
+    range.map(|(first, last)| (first.into(), last.into()))
 }
 
 /// The VLANs of a line; a number that none can have stands for no tag at all.

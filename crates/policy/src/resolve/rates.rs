@@ -28,7 +28,7 @@ impl Build<'_> {
             {
                 let parent = &self.plan.nodes[above.id as usize].path;
                 let what = format!(
-                    "{what} is a part of the rate of \"{parent}\", which has no rate for \
+                    "{what} is a percentage of the rate of \"{parent}\", which has no rate for \
                      \"{direction}\""
                 );
                 let help = format!("add rate = ... to \"{parent}\", or write a rate here");
@@ -60,18 +60,28 @@ impl Build<'_> {
 
     /// What a class may have at most.
     pub(super) fn ceilings(&mut self, class: &Class, above: &Above) -> ByWay<Rate> {
+        let mut higher: Vec<(At<Rate>, String)> = Vec::new();
         for (direction, (said, above_ceil)) in class.ceil.zip(above.ceil).named() {
             if let Some(At { value: Amount::Rate(said), place }) = said
                 && said > above_ceil
             {
-                let parent = &self.plan.nodes[above.id as usize].path;
-                let what = format!(
-                    "\"ceil\" {said} of \"{}\" is above the {above_ceil} {direction} of \
-                     \"{parent}\"",
-                    class.path
-                );
-                self.problems.warning(*place, what, "it never gets more than its parent");
+                let above = format!("{above_ceil} {direction}");
+                match higher.last_mut() {
+                    // one value for both directions is one mistake
+                    Some((first, ways)) if first.place == *place => {
+                        *ways += &format!(" and {above}");
+                    }
+                    _ => higher.push((At { value: *said, place: *place }, above)),
+                }
             }
+        }
+        for (At { value: said, place }, ways) in higher {
+            let parent = &self.plan.nodes[above.id as usize].path;
+            let what = format!(
+                "\"ceil\" {said} of \"{}\" is above the {ways} of \"{parent}\"",
+                class.path
+            );
+            self.problems.warning(place, what, "it never gets more than its parent");
         }
         self.nothing(&format!("\"ceil\" of \"{}\"", class.path), class.ceil, above.ceil);
         class

@@ -1,15 +1,19 @@
 //! The leaves of subscribers.
 
-use weir_units::Prefix;
+use weir_units::{ByWay, Prefix};
 
 use super::sums::{self, Promise};
 use super::{Above, Build};
+use crate::amount::Amount;
+use crate::class::Weight;
 use crate::held;
 use crate::leaf::LeafWords;
 use crate::plan::{Asked, NodeKind, Rule, Shares, Target};
 use crate::policy::Policy;
+use crate::problem::At;
 use crate::say::pair;
 use crate::subscribers::Subscriber;
+use crate::tariff::Tariff;
 
 /// The rows of each class, by the class's path; sorted so that look-ups are quick.
 pub(super) fn below(policy: &Policy) -> Vec<(&str, &Subscriber)> {
@@ -19,7 +23,16 @@ pub(super) fn below(policy: &Policy) -> Vec<(&str, &Subscriber)> {
     rows
 }
 
-impl Build<'_> {
+/// What a subscriber gets.
+struct Given<'p> {
+    tariff: Option<&'p Tariff>,
+    shares: ByWay<Shares>,
+    says_weight: bool,
+    /// Whether its ceiling is above that of its class.
+    asks_more: bool,
+}
+
+impl<'a> Build<'a> {
     /// Adds the leaves of the subscribers of a class; returns what they are promised.
     pub(super) fn rows(&mut self, path: &str, above: &Above) -> Promise {
         let start = self.below.partition_point(|(p, _)| *p < path);
@@ -28,46 +41,13 @@ impl Build<'_> {
         let mut more = (0, None);
         for at in start..end {
             let row = self.below[at].1;
-            if !self.fits(row, path, above) {
-                continue;
-            }
-            let ceil =
-                row.ceil.zip(above.ceil).map(|(said, above)| said.unwrap_or(above).min(above));
-            let asks_more = row
-                .ceil
-                .zip(above.ceil)
-                .named()
-                .iter()
-                .any(|(_, (said, above))| said.is_some_and(|said| said > *above));
-            if asks_more {
+            let Some(given) = self.given(row, path, above) else { continue };
+            if given.asks_more {
                 more.0 += 1;
                 more.1.get_or_insert(row.place);
             }
-            let shares = row.rate.zip(ceil).map(|(rate, ceil)| Shares {
-                rate,
-                ceil,
-                weight: 0,
-                burst: None,
-            });
-            let path = format!("{path}/{}", row.id);
-            let words = above.words.or(&LeafWords::default());
-            let words = LeafWords::default().or(&words);
-            let id = self.node(
-                &path,
-                above.id,
-                above.depth + 1,
-                NodeKind::Leaf,
-                shares,
-                &words,
-                row.place,
-            );
-            let node = &mut self.plan.nodes[id as usize];
-            node.name = (!row.name.is_empty()).then(|| row.name.clone());
-            node.priority = above.priority;
-            node.enforce = above.enforce;
-            let leaves = row.blocks.iter().map(|&block: &Prefix| (block, id));
-            self.plan.subscribers.extend(leaves);
-            promised = sums::add(promised, sums::of(row.rate));
+            promised = sums::add(promised, sums::of_row(given.shares.map(|shares| shares.rate)));
+            self.leaf_of(row, &given, path, above);
         }
         if let (count, Some(place)) = more {
             let (above, way) = (pair(&above.ceil), if path.is_empty() { "the link" } else { path });
@@ -80,29 +60,86 @@ impl Build<'_> {
         promised
     }
 
-    /// Whether a row's guarantee passes above it; the row is named and skipped if not, so that one
+    /// What a row and its plan give; the row is named and skipped if that does not fit, so that one
     /// row does not cost the class.
-    fn fits(&mut self, row: &Subscriber, path: &str, above: &Above) -> bool {
+    fn given(&mut self, row: &Subscriber, path: &str, above: &Above) -> Option<Given<'a>> {
+        let policy = self.policy;
+        let tariff = row.plan().and_then(|name| policy.tariff(name));
+        let of_plan = |of: fn(&Tariff) -> ByWay<Option<At<Amount>>>| {
+            tariff.map_or(ByWay::same(None), |tariff| of(tariff).map(|at| at.map(|at| at.value)))
+        };
         let whole = above.rate.zip(above.ceil).map(|(rate, ceil)| rate.unwrap_or(ceil).min(ceil));
-        for (direction, (rate, whole)) in row.rate.zip(whole).named() {
-            if rate > whole {
-                let way = if path.is_empty() { "the link" } else { path };
+        let rate = row.rate.zip(of_plan(|t| t.rate).zip(whole));
+        let rate = rate.map(|(said, (plan, whole))| {
+            said.or(plan.map(|plan| plan.of(whole))).unwrap_or_default()
+        });
+        let said = row.ceil.zip(of_plan(|t| t.ceil).zip(above.ceil));
+        let said = said.map(|(said, (plan, above))| said.or(plan.map(|plan| plan.of(above))));
+        let ceil = said.zip(above.ceil).map(|(said, above)| said.unwrap_or(above).min(above));
+        for (direction, (rate, (said, whole))) in rate.zip(said.zip(whole)).named() {
+            let way = if path.is_empty() { "the link" } else { path };
+            let (what, help) = if rate > whole {
                 let what = format!("it is guaranteed {rate} {direction}, and {way} has {whole}");
-                let help = "lower the guarantee, or raise what the class has";
-                // each link asks again; of a held row the skipped one has been named
-                if self.problems.unfit.insert(row.place) && row.place.file != held::FILE {
-                    self.problems.skipped.add(row.place, row.line, what, help.to_owned());
-                }
-                return false;
-            }
+                (what, "lower the guarantee, or raise what the class has")
+            } else if let Some(ceil) = said.filter(|ceil| rate > ceil) {
+                let what =
+                    format!("it is guaranteed {rate} {direction} but has a ceiling of {ceil}");
+                (what, "raise the ceil or lower the rate, in the row or in its plan")
+            } else {
+                continue;
+            };
+            self.skip(row, what, help);
+            return None;
         }
-        true
+        let burst = tariff.map_or(ByWay::same(None), |tariff| tariff.burst);
+        let burst = burst.map(|burst| row.burst().or(burst.map(|at| at.value)));
+        let weight = tariff.and_then(|tariff| tariff.weight).map(|weight| match weight.value {
+            Weight::Parts(parts) => parts,
+            Weight::Rate(rate) => rate.bps(),
+        });
+        let shares = rate.zip(ceil.zip(burst)).map(|(rate, (ceil, burst))| Shares {
+            rate,
+            ceil,
+            weight: weight.unwrap_or(0),
+            burst: burst.map(|burst| burst.at(ceil)),
+        });
+        let asks_more = said
+            .zip(above.ceil)
+            .named()
+            .iter()
+            .any(|(_, (said, above))| said.is_some_and(|said| said > *above));
+        Some(Given { tariff, shares, says_weight: weight.is_some(), asks_more })
+    }
+
+    /// Names a row that does not fit.
+    fn skip(&mut self, row: &Subscriber, what: String, help: &str) {
+        // each link asks again; of a held row the skipped one has been named
+        if self.problems.unfit.insert(row.place) && row.place.file != held::FILE {
+            self.problems.skipped.add(row.place, row.line, what, help.to_owned());
+        }
+    }
+
+    /// Adds the leaf of a row.
+    fn leaf_of(&mut self, row: &Subscriber, given: &Given<'_>, path: &str, above: &Above) {
+        let own = given.tariff.map_or_else(LeafWords::default, |tariff| tariff.leaf.clone());
+        let words = own.or(&above.words);
+        let path = format!("{path}/{}", row.id);
+        let (depth, shares) = (above.depth + 1, given.shares);
+        let id = self.node(&path, above.id, depth, NodeKind::Leaf, shares, &words, row.place);
+        let node = &mut self.plan.nodes[id as usize];
+        node.name = (!row.name.is_empty()).then(|| row.name.clone());
+        node.priority = given.tariff.and_then(|t| t.priority).unwrap_or(above.priority);
+        node.enforce = above.enforce;
+        node.says_weight = given.says_weight;
+        let leaves = row.blocks.iter().map(|&block: &Prefix| (block, id));
+        self.plan.subscribers.extend(leaves);
+        self.plan.subscriber_macs.extend(row.macs().iter().map(|&mac| (mac, id)));
     }
 
     /// The table is asked where the class is that it hangs under.
     pub(super) fn ask_subscribers(&mut self, path: &str, above: &Above) {
         let Some(table) = &self.policy.subscribers else { return };
-        if table.under() != path || self.plan.subscribers.is_empty() {
+        if table.under() != path || !self.plan.has_subscribers() {
             return;
         }
         let rule = Rule {

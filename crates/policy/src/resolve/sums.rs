@@ -8,20 +8,49 @@ use crate::leaf::Session;
 use crate::plan::NodeId;
 use crate::problem::Position;
 
-/// What is promised, in bits per second: a sum can be more than any rate.
-pub(super) type Promise = ByWay<u128>;
-
-pub(super) fn add(a: Promise, b: Promise) -> Promise {
-    a.zip(b).map(|(a, b)| a.saturating_add(b))
+/// What is promised one way, in bits per second: a sum can be more than any rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sum {
+    /// By the rates of classes.
+    firm: u128,
+    /// By rows of the table of subscribers: more of it than there is, is what an ISP sells.
+    soft: u128,
 }
 
-pub(super) fn of(rate: ByWay<Rate>) -> Promise {
-    rate.map(|rate| u128::from(rate.bps()))
+impl Sum {
+    fn firm(rate: Rate) -> Sum {
+        Sum { firm: rate.bps().into(), soft: 0 }
+    }
+
+    pub(super) fn all(self) -> u128 {
+        self.firm.saturating_add(self.soft)
+    }
+
+    /// As much of it as `most`.
+    pub(super) fn min(self, most: u128) -> Sum {
+        let firm = self.firm.min(most);
+        Sum { firm, soft: self.soft.min(most - firm) }
+    }
+}
+
+/// What is promised both ways.
+pub(super) type Promise = ByWay<Sum>;
+
+pub(super) fn add(a: Promise, b: Promise) -> Promise {
+    a.zip(b).map(|(a, b)| Sum {
+        firm: a.firm.saturating_add(b.firm),
+        soft: a.soft.saturating_add(b.soft),
+    })
+}
+
+/// What a row of the table promises.
+pub(super) fn of_row(rate: ByWay<Rate>) -> Promise {
+    rate.map(|rate| Sum { firm: 0, soft: rate.bps().into() })
 }
 
 /// What a class promises: what it says, or else what its children are promised.
 pub(super) fn of_class(said: ByWay<Option<Rate>>, promised: Promise) -> Promise {
-    said.zip(promised).map(|(said, promised)| said.map_or(promised, |r| u128::from(r.bps())))
+    said.zip(promised).map(|(said, promised)| said.map_or(promised, Sum::firm))
 }
 
 /// A promise as a rate, as far as rates go.
@@ -74,7 +103,7 @@ impl Build<'_> {
         let promise = of_class(said, promised);
         // a rate that could not be read is a mistake of its own
         let is_unread = class.rate.zip(class.says_rate).map(|(rate, says)| says && rate.is_none());
-        let above = promise.zip(ceil).map(|(promise, ceil)| promise > u128::from(ceil.bps()));
+        let above = promise.zip(ceil).map(|(promise, ceil)| promise.firm > u128::from(ceil.bps()));
         let new = above.zip(is_unread).map(|(above, unread)| above && !unread);
         let link = self.plan.nodes[0].shares.map(|shares| shares.ceil);
         let all = promise.zip(ceil.zip(link)).zip(place.zip(new));
@@ -83,7 +112,7 @@ impl Build<'_> {
                 let what = format!(
                     "\"{}\" is guaranteed {} {direction} but has a ceiling of {ceil}",
                     class.path,
-                    say(*promise)
+                    say(promise.firm)
                 );
                 let help = if ceil == link {
                     "lower the rate: the link has no more"
@@ -108,7 +137,8 @@ impl Build<'_> {
         let whole = said.zip(ceil).map(|(said, ceil)| said.unwrap_or(ceil));
         let is_said = above.zip(is_unread).map(|(above, unread)| above || unread);
         let unsaid = said.zip(is_said).map(|(said, is_said)| said.is_none() && is_said);
-        let promised = promised.zip(unsaid).map(|(bits, unsaid)| if unsaid { 0 } else { bits });
+        let promised =
+            promised.zip(unsaid).map(|(sum, unsaid)| if unsaid { Sum::default() } else { sum });
         self.check_promise(&owner, whole, promised);
         if let Some(session) = &class.leaf.session {
             self.check_session(class, session, ceil);
@@ -152,14 +182,14 @@ impl Build<'_> {
                 true => whole.minus(Rate::from_bps(whole.bps().div_ceil(200))),
                 false => *whole,
             };
-            let Some(over) =
-                promised.checked_sub(u128::from(admitted.bps())).filter(|over| *over > 0)
+            let firm = promised.firm;
+            let Some(over) = firm.checked_sub(admitted.bps().into()).filter(|over| *over > 0)
             else {
                 continue;
             };
             let mut what = format!(
                 "the classes below {name} are guaranteed {} {direction}, but it has {whole}",
-                say(*promised)
+                say(firm)
             );
             if *allocates {
                 what += &format!(" and enforce = \"weir\" admits 199/200 of it, {admitted}");
@@ -172,12 +202,51 @@ impl Build<'_> {
             self.problems.error(*place, what, help);
             return;
         }
-        self.warn_of_parts(owner, whole, promised);
+        if !self.warn_of_overbooking(owner, whole, promised) {
+            self.warn_of_parts(owner, whole, promised.map(Sum::all));
+        }
+    }
+
+    /// Subscribers that are guaranteed more than there is for all of them together.
+    fn warn_of_overbooking(
+        &mut self,
+        owner: &Owner,
+        whole: ByWay<Rate>,
+        promised: Promise,
+    ) -> bool {
+        let all = owner.place.zip(owner.follows).zip(whole.zip(promised));
+        for (direction, ((place, follows), (whole, promised))) in all.named() {
+            let (sum, bits) = (promised.all(), u128::from(whole.bps()));
+            if sum <= bits || bits == 0 {
+                continue;
+            }
+            let hundredths = sum.saturating_mul(100) / bits;
+            let factor = format!("{}.{:02}", hundredths / 100, hundredths % 100);
+            let what = format!(
+                "the subscribers below {} are guaranteed {} {direction}, {factor} times the \
+                 {whole} that it has",
+                owner.name,
+                say(sum)
+            );
+            let raise = match (owner.is_link, follows) {
+                (true, _) => "correct the rate of the link if it carries more".to_owned(),
+                (false, true) => format!("raise the ceil of {}, which has no rate", owner.name),
+                (false, false) => format!("raise the rate of {}", owner.name),
+            };
+            let help = format!(
+                "while all of them have traffic, each gets {} % of its guarantee; lower \
+                 \"{direction}_rate\" in the table, or {raise}",
+                bits.saturating_mul(100) / sum
+            );
+            self.problems.warning(*place, what, help);
+            return true;
+        }
+        false
     }
 
     /// Guarantees that fit and are not whole all the same: on a line that is found, and beside a
     /// child that is guaranteed nothing, while that has traffic.
-    fn warn_of_parts(&mut self, owner: &Owner, whole: ByWay<Rate>, promised: Promise) {
+    fn warn_of_parts(&mut self, owner: &Owner, whole: ByWay<Rate>, promised: ByWay<u128>) {
         if self.problems.has_errors() {
             // what is at fault is not what will be promised
             return;
