@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use weir_policy::plan::{NodeKind, Target};
+use weir_policy::plan::{NodeKind, Rule, Target};
 use weir_policy::{Enforce, Plan, Reading};
 
 use crate::out::{Out, problem};
@@ -15,9 +15,9 @@ pub(crate) fn run(file: &Path, quiet: bool, verbose: bool) -> ExitCode {
         Ok(reading) => reading,
         Err(why) => return problem(&why),
     };
-    problems::print(&reading);
-    if verbose {
-        problems::print_skipped(&reading);
+    match verbose {
+        true => problems::print_all(&reading),
+        false => problems::print(&reading),
     }
     if reading.is_at_fault() {
         return ExitCode::from(1);
@@ -54,7 +54,7 @@ fn summary(reading: &Reading, plan: &Plan) -> String {
         .map(|n| if let NodeKind::Each(each) = &n.kind { each.count } else { 0 })
         .sum();
     let rules =
-        plan.asked.iter().filter(|a| a.target != Target::Subscriber).map(|a| a.rules.len()).sum();
+        plan.asked.iter().filter(|a| a.target != Target::Subscriber).map(|a| lines(&a.rules)).sum();
     let mut parts = vec![count(classes, "class", "classes"), count(rules, "rule", "rules")];
     if rows > 0 {
         parts.push(count(rows, "subscriber", "subscribers"));
@@ -74,6 +74,11 @@ fn summary(reading: &Reading, plan: &Plan) -> String {
         root.up.rate,
         parts.join(", ")
     )
+}
+
+/// Lines of `match`: one may be several rules.
+fn lines(rules: &[Rule]) -> usize {
+    rules.chunk_by(|a, b| a.place == b.place).count()
 }
 
 /// Before a rate that is found.

@@ -98,7 +98,7 @@ struct Check {
     /// Print nothing if the policy is correct
     #[arg(short, long)]
     quiet: bool,
-    /// Also list every skipped row of the table of subscribers
+    /// Also list notes, and every skipped row of the table of subscribers
     #[arg(short, long)]
     verbose: bool,
 }

@@ -9,11 +9,9 @@ use weir_policy::{Problem, Reading, Source};
 pub(crate) use weir_control::shown::text;
 pub(crate) use weir_daemon::log::problems as print;
 
-use crate::out::say;
-
-/// Lists each row that was skipped.
-pub(crate) fn print_skipped(reading: &Reading) {
-    shown::skipped(reading).iter().for_each(|line| say(line));
+/// Prints all problems, with the notes and each row that was skipped.
+pub(crate) fn print_all(reading: &Reading) {
+    say_all(&shown::everything(reading, std::io::stderr().is_terminal()));
 }
 
 /// Prints the problems of any file.

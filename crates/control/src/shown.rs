@@ -1,11 +1,12 @@
 //! Problems of a policy as an operator reads them: the line, the place in it, what is wrong, the
 //! cure.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
-use weir_policy::{Problem, Reading, Severity, Source};
+use weir_policy::{Position, Problem, Reading, Severity, Source};
 use weir_units::limits;
 
 /// Characters that are shown of a long line: around the place of the problem.
@@ -13,7 +14,7 @@ const SHOWN: usize = 160;
 
 /// Each row that was skipped, a line each.
 #[must_use]
-pub fn skipped(reading: &Reading) -> Vec<String> {
+fn skipped(reading: &Reading) -> Vec<String> {
     let (Some(table), Some(source)) = (&reading.policy.subscribers, reading.sources.get(1)) else {
         return Vec::new();
     };
@@ -27,38 +28,136 @@ pub fn skipped(reading: &Reading) -> Vec<String> {
     said.collect()
 }
 
-/// All problems as text.
+/// All problems as text, but for the notes: a policy that is as its operator wants it keeps them.
 #[must_use]
 pub fn text(reading: &Reading, colour: bool) -> String {
-    text_of(&reading.problems, &reading.sources, colour)
+    let is_shown = |p: &&Problem| p.severity != Severity::Note;
+    let shown: Vec<&Problem> = reading.problems.iter().filter(is_shown).collect();
+    let hint = if shown.len() == reading.problems.len() { "" } else { NOTES };
+    let sum = || format!("{}{hint}\n", sum(&reading.problems, &reading.sources));
+    blocks(&shown, &reading.sources, colour) + &some(&reading.problems, sum)
+}
+
+/// What is said where notes are left out.
+const NOTES: &str = " (`weir check -v` lists the notes)";
+
+/// All problems as text, each row that was skipped in a line of its own.
+#[must_use]
+pub fn everything(reading: &Reading, colour: bool) -> String {
+    let is_row = |p: &&Problem| p.severity != Severity::Skipped;
+    let shown: Vec<&Problem> = reading.problems.iter().filter(is_row).collect();
+    let mut out = String::new();
+    // one by one, however alike
+    for problem in shown {
+        out += &blocks(&[problem], &reading.sources, colour);
+    }
+    for line in skipped(reading) {
+        let _ = writeln!(out, "{line}");
+    }
+    out + &some(&reading.problems, || format!("{}\n", sum(&reading.problems, &reading.sources)))
+}
+
+fn some(problems: &[Problem], text: impl Fn() -> String) -> String {
+    if problems.is_empty() { String::new() } else { text() }
 }
 
 /// The problems of any file as text.
 #[must_use]
 pub fn text_of(problems: &[Problem], sources: &[Source], colour: bool) -> String {
+    let all: Vec<&Problem> = problems.iter().collect();
+    let sum = || format!("{}\n", sum(problems, sources));
+    blocks(&all, sources, colour) + &some(problems, sum)
+}
+
+/// One block of lines for each problem; for those that are alike, one for the first of them.
+fn blocks(problems: &[&Problem], sources: &[Source], colour: bool) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let mut out = String::new();
     // where there are too many to show, the worst are
-    let mut shown: Vec<&Problem> = problems.iter().collect();
-    shown.sort_by_key(|p| p.severity);
+    let mut shown = alike(problems);
+    shown.sort_by_key(|(first, _)| first.severity);
+    let more = shown.len().saturating_sub(limits::PROBLEMS_SHOWN);
     shown.truncate(limits::PROBLEMS_SHOWN);
-    shown.sort_by_key(|p| p.place);
-    for problem in shown {
+    shown.sort_by_key(|(first, _)| first.place);
+    for (problem, others) in shown {
         let source = sources.get(usize::from(problem.place.file));
+        let mut problem = problem.clone();
+        if let (Some(source), false) = (source, others.is_empty()) {
+            problem.what += &and_more(source, &others);
+        }
         let report = match source {
-            Some(source) => one(problem, source, &renderer),
+            Some(source) => one(&problem, source, &renderer),
             None => format!("{}: {}", problem.severity, problem.what),
         };
         let _ = writeln!(out, "{report}\n");
     }
-    if let Some(more) = problems.len().checked_sub(limits::PROBLEMS_SHOWN + 1) {
-        let _ = writeln!(out, "... and {} more problems like these\n", more + 1);
-    }
-    if !problems.is_empty() {
-        let _ = writeln!(out, "{}", sum(problems, sources));
+    if more > 0 {
+        let _ = writeln!(out, "... and {more} more problems like these\n");
     }
     out
 }
+
+/// Of problems with other names and numbers in the same words, so many are listed one by one.
+const SIMILAR: usize = 3;
+
+/// The first of the problems that are alike, with the places of the others.
+fn alike<'p>(problems: &[&'p Problem]) -> Vec<(&'p Problem, Vec<Position>)> {
+    let similar = |p: &Problem| (p.place.file, p.severity, masked(&p.what), masked(&p.help));
+    let mut count: BTreeMap<_, usize> = BTreeMap::new();
+    for problem in problems {
+        *count.entry(similar(problem)).or_default() += 1;
+    }
+    let mut groups: Vec<(&Problem, Vec<Position>)> = Vec::new();
+    let mut known: BTreeMap<_, usize> = BTreeMap::new();
+    for problem in problems {
+        let key = similar(problem);
+        let exact = match count.get(&key) {
+            Some(count) if *count > SIMILAR => None,
+            _ => Some((&problem.what, &problem.help)),
+        };
+        match known.get(&(key.clone(), exact)) {
+            Some(&group) => groups[group].1.push(problem.place),
+            None => {
+                known.insert((key, exact), groups.len());
+                groups.push((problem, Vec::new()));
+            }
+        }
+    }
+    groups
+}
+
+/// The same words with other names and numbers.
+fn masked(text: &str) -> String {
+    let parts = text.split('"').enumerate();
+    let words = parts.map(|(at, part)| if at % 2 == 1 { "\"" } else { part }).collect::<String>();
+    words.chars().filter(|c| !c.is_ascii_digit()).collect()
+}
+
+/// ` (and 12 more like it: lines 3-5, 9)`.
+fn and_more(source: &Source, others: &[Position]) -> String {
+    let mut lines: Vec<usize> =
+        others.iter().map(|place| source.line_column(place.start as usize).0).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for line in lines {
+        match ranges.last_mut() {
+            Some((_, last)) if line == *last + 1 => *last = line,
+            _ => ranges.push((line, line)),
+        }
+    }
+    let more = if ranges.len() > RANGES { ", ..." } else { "" };
+    let named = ranges.iter().take(RANGES).map(|(first, last)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    });
+    let named = named.collect::<Vec<_>>().join(", ");
+    let lines = if named.contains([',', '-']) { "lines" } else { "line" };
+    format!(" (and {} more like it: {lines} {named}{more})", others.len())
+}
+
+/// Ranges of lines that one block names.
+const RANGES: usize = 8;
 
 /// `2 errors, 3 rows skipped, 1 note`.
 fn sum(problems: &[Problem], sources: &[Source]) -> String {
@@ -168,6 +267,39 @@ mod tests {
         assert!(text.contains("^^^^^^^^^^^^\n"), "{text}");
         let longest = text.lines().filter(|l| l.starts_with("2 |")).map(|l| l.chars().count());
         assert!(longest.max().unwrap() <= SHOWN + 8, "{text}");
+    }
+
+    fn read(policy: &str) -> Reading {
+        let link = "[link.l]\nlan = \"a\"\nwan = \"b\"\ndown = \"10mbit\"\nup = \"10mbit\"\n";
+        let policy = format!("{link}{policy}");
+        weir_policy::read(Source::new("p", policy), &mut |_| Err(String::new())).unwrap()
+    }
+
+    #[test]
+    fn problems_that_are_alike_are_one_block_with_their_count() {
+        let classes: String = (0..40).map(|n| format!("[class.\"/c{n}\"]\n")).collect();
+        let reading = read(&classes);
+        let text = text(&reading, false);
+        assert_eq!(text.matches("no frame can reach").count(), 1, "{text}");
+        assert!(text.contains("(and 39 more like it: lines 7-45)"), "{text}");
+        assert!(text.ends_with("p: 40 warnings\n"), "{text}");
+        assert_eq!(everything(&reading, false).matches("no frame can reach").count(), 40);
+        // three are few enough to be listed, unless they are the same
+        let text = super::text(
+            &read(&classes.lines().take(3).map(|line| format!("{line}\n")).collect::<String>()),
+            false,
+        );
+        assert_eq!(text.matches("no frame can reach").count(), 3, "{text}");
+    }
+
+    #[test]
+    fn notes_are_for_who_asks_for_them() {
+        let reading =
+            read("[class.\"/a\"]\nmatch = \"dscp ef\"\n[class.\"/b\"]\nmatch = \"tcp\"\n");
+        let text = text(&reading, false);
+        assert_eq!(text, "p: 1 note (`weir check -v` lists the notes)\n");
+        assert!(everything(&reading, false).contains("note: \"/b\" overlaps with \"/a\""));
+        assert_eq!(super::text(&read(""), false), "");
     }
 
     #[test]
