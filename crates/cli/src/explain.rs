@@ -13,7 +13,20 @@ use crate::out::{Out, problem};
 use crate::{Port, problems};
 use weir_daemon::files;
 
+/// How a packet is written, for the help and for who wrote one that cannot be read.
+const PACKET: &str = "\
+A packet is written as its kind and its two ends:
+  udp 10.0.0.5:5060 > 192.0.2.1:5060        also tcp and sctp; IPv6: [2001:db8::5]:5060
+  icmp 10.0.0.5 > 192.0.2.1                 also esp and arp
+  protocol gre 10.0.0.5 > 192.0.2.1         a protocol of IP by name or number
+  ethertype 0x88cc                          what is not IP
+and behind them what else it has, in any order:
+  mac A > B    vlan 7    pcp 3    pppoe 1    dscp ef    ecn ce    ttl 64
+  length 1514 (of the frame)    payload 200    type 8    code 0    id 1    spi 1
+  flags syn,ack    seq 1    ack 1    window 1000    mss 1400    reply (arp)";
+
 #[derive(clap::Args)]
+#[command(after_help = PACKET)]
 pub(crate) struct Args {
     /// The policy
     file: PathBuf,
@@ -31,7 +44,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> ExitCode {
     let bytes = match args.packet.parse::<Build>() {
         Ok(build) => build.to_vec(),
-        Err(wrong) => return problem(&format!("the packet cannot be read: {wrong}")),
+        Err(wrong) => return problem(&format!("the packet cannot be read: {wrong}\n\n{PACKET}")),
     };
     let (reading, plan) = match plan(&args.file, args.link.as_deref()) {
         Ok(found) => found,

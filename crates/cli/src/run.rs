@@ -79,6 +79,11 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
     let policy = match (&args.config, &args.lan, &args.wan, args.down, args.up) {
         (Some(file), ..) => Policy::File(file.clone()),
+        (None, Some(lan), Some(wan), ..) if lan == wan => {
+            return problem(&format!(
+                "--lan and --wan are the same interface, \"{lan}\": name two (`ip link` lists them)"
+            ));
+        }
         (None, Some(lan), Some(wan), Some(down), Some(up)) => {
             let margin = args.margin.clone();
             Policy::Wire { lan: lan.clone(), wan: wan.clone(), down, up, margin }

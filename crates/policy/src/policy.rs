@@ -229,7 +229,10 @@ fn words(document: &DeTable<'_>, text: &str, problems: &mut Problems) -> (Policy
     let is_unnamed = classes.and_then(|e| unnamed(e, "class", &class::words(), problems)).is_some();
     let mut classes = named(classes, "[class]", problems);
     classes.retain(|(_, entry)| !is_unnamed || entry.value.is_table());
-    let mut subscribers = top.take("subscribers").and_then(|e| subscribers::read(e, problems));
+    let table = top.take("subscribers");
+    let mut subscribers = table.and_then(|e| subscribers::read(e, problems));
+    // which classes have customers is not known then
+    problems.is_torn |= table.is_some() && subscribers.is_none();
     let plans = top.take("plan");
     if let (Some(entry), None) = (plans, &subscribers) {
         let help = "add [subscribers] with the table whose rows name their plan";

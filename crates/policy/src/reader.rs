@@ -120,7 +120,11 @@ impl<'t> Entry<'t> {
             let meant = number.as_str().parse::<Rate>().err();
             let meant = meant.and_then(|error| error.meant().map(str::to_owned));
             help = match meant {
-                Some(meant) => format!("did you mean \"{meant}\"? A rate has a unit"),
+                Some(meant) => {
+                    let key = self.key.start as usize..self.key.end as usize;
+                    let key = self.text.get(key).unwrap_or(name);
+                    format!("write {key} = \"{meant}\", if that is the unit that you mean")
+                }
                 None => help,
             };
         }

@@ -41,7 +41,7 @@ match = ["udp port 5060"]
 "#;
     let said = problems(text, "");
     let want = [
-        r#"weir.toml:5:6 error: "up" is a number, not a string (did you mean "20mbit"? A rate has a unit)"#,
+        r#"weir.toml:5:6 error: "up" is a number, not a string (write up = "20mbit", if that is the unit that you mean)"#,
         r#"weir.toml:6:1 error: link "office" has no word "conuts" (did you mean "counts"?)"#,
         concat!(
             r#"weir.toml:9:12 error: "10.0.1.5/24" is not an address or block such as "10.0.0.5", "10.0.0.0/8" or "2001:db8::/32": "#,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use weir_share::{Allocator, Core, LINK, Law, Node, Options, Place, Places, Published, Settling};
 use weir_share::{ahab, hsdba};
-use weir_units::{Instant, Rate, Span};
+use weir_units::{Instant, Rate, Span, limits};
 
 use super::{Figures, Rounds, per, timed, within};
 use crate::out::problem;
@@ -65,6 +65,16 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             "\"hsdba-printed\" has no published form: as printed, each level drops \
              probabilistically, packet by packet; use \"--profile hsdba\"",
         );
+    }
+    let count = nodes(args).len();
+    if count > limits::CLASSES {
+        return problem(&format!(
+            "--levels {} and --leaves {} are {count} classes with those between, and a link has at \
+             most {}: choose fewer leaves or levels",
+            args.levels,
+            args.leaves,
+            limits::CLASSES
+        ));
     }
     let mut bench = Bench::new(args);
     let mut names = vec!["ns_per_packet", "bytes_per_leaf", "passed"];
