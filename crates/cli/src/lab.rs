@@ -4,6 +4,7 @@
 
 mod claims;
 mod compare;
+mod csv;
 mod report;
 mod show;
 
@@ -65,6 +66,9 @@ struct Run {
     /// Write the result as JSON to this file ("-": standard output, instead of the table)
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write the figures as CSV to this file ("-": standard output, instead of the table)
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    csv: Option<PathBuf>,
     /// Write one page of HTML with claims, plots and all figures into this folder
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
@@ -147,12 +151,14 @@ fn run_all(args: &Run) -> ExitCode {
         Ok(opening) => opening,
         Err(why) => return problem(&why),
     };
-    let is_shown = args.json.as_deref().is_none_or(|file| file.as_os_str() != "-");
+    let text = if args.csv.is_some() { csv::text(&outcomes) } else { text };
+    let file = args.csv.as_ref().or(args.json.as_ref());
+    let is_shown = file.is_none_or(|file| file.as_os_str() != "-");
     let kept = [
         args.report
             .as_ref()
             .map(|folder| report::into(folder, (&args.what, &opening), &outcomes, &found)),
-        args.json.as_ref().filter(|_| is_shown).map(|file| files::write(file, &text)),
+        file.filter(|_| is_shown).map(|file| files::write(file, &text)),
     ];
     let mut out = Out::new();
     if is_shown {

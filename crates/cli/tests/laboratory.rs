@@ -58,6 +58,19 @@ impl Drop for Folder {
 }
 
 #[test]
+fn figures_are_written_as_csv() {
+    let folder = Folder::new("lab-csv");
+    let (status, text, err) = folder.lab(&["run", ".", "--csv", "-"]);
+    assert_eq!(status, 0, "{err}");
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("experiment,profile,metric,mean,deviation,seeds"));
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), 1, "{text}");
+    assert_eq!((rows[0][1], rows[0][2], rows[0][5]), ("none", "rate", "1"));
+    assert!(rows[0][3].parse::<f64>().is_ok(), "{text}");
+}
+
+#[test]
 fn what_cannot_be_written_is_told_after_the_figures() {
     let folder = Folder::new("unwritten");
     let (full, no_folder) = ("the disk is full", "there is no such folder");
