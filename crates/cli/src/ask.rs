@@ -105,6 +105,18 @@ pub(crate) struct TreeArgs {
     /// Include classes that never got a frame
     #[arg(long)]
     all: bool,
+    /// Only this class and those below it, such as /sites/north
+    #[arg(value_name = "PATH", default_value = "", hide_default_value = true)]
+    path: String,
+    /// Only classes with this text in their path, such as a customer's id
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    filter: String,
+    /// List the leaves with the highest values first, without the tree
+    #[arg(long, value_name = "COLUMN", value_enum)]
+    sort: Option<tree::Sort>,
+    /// Only the first N leaves [sorted by rate, unless --sort says otherwise]
+    #[arg(long, value_name = "N", value_parser = crate::bench::within(1..=1_000_000))]
+    top: Option<u32>,
     #[command(flatten)]
     whom: Whom,
 }

@@ -330,7 +330,7 @@ fn two_links_count_each_their_own() {
     let folder = Folder::new("links");
     let text = format!(
         "{LINK}{}[class.\"/s\"]\nlink = \"l\"\n[subscribers]\nfile = \"s.csv\"\nunder = \"/s\"\n",
-        LINK.replace("link.l", "link.m")
+        LINK.replace("link.l", "link.m").replace("\"a\"", "\"c\"").replace("\"b\"", "\"d\"")
     );
     let policy = folder.write("p.toml", text);
     folder.write("s.csv", "id,addresses\na,10.0.0.1\nb,10.0.0.2\n");

@@ -21,6 +21,12 @@ pub enum Request {
     Tree {
         /// Also silent classes.
         all: bool,
+        /// Only the class with this path and what is below it; empty: the link.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        path: String,
+        /// Only classes with this in their path; empty: all.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        filter: String,
     },
     /// The raw counters.
     Books,
@@ -96,6 +102,12 @@ const REQUESTS: [&str; 10] = [
 const LINE: usize = 1_000;
 
 impl Request {
+    /// The tree of the whole link.
+    #[must_use]
+    pub fn tree(all: bool) -> Request {
+        Request::Tree { all, path: String::new(), filter: String::new() }
+    }
+
     /// Reads one line.
     ///
     /// # Errors
@@ -122,7 +134,11 @@ impl Request {
         };
         let request = match asked.as_str() {
             "status" => Request::Status,
-            "tree" => Request::Tree { all: words.flag("all")?.unwrap_or(false) },
+            "tree" => Request::Tree {
+                all: words.flag("all")?.unwrap_or(false),
+                path: words.text("path")?.unwrap_or_default(),
+                filter: words.text("filter")?.unwrap_or_default(),
+            },
             "books" => Request::Books,
             "apply" => Request::Apply(Box::new(Apply::read(&mut words)?)),
             "confirm" => Request::Confirm,
@@ -278,7 +294,8 @@ mod tests {
         };
         for request in [
             Request::Status,
-            Request::Tree { all: true },
+            Request::tree(true),
+            Request::Tree { all: false, path: "/net".into(), filter: "C10".into() },
             Request::Books,
             Request::Apply(Box::new(apply)),
             Request::Apply(Box::new(plain)),
@@ -309,7 +326,7 @@ mod tests {
         };
         for (request, line) in [
             (Request::Status, r#"{"weir":1,"do":"status"}"#),
-            (Request::Tree { all: false }, r#"{"weir":1,"do":"tree","all":false}"#),
+            (Request::tree(false), r#"{"weir":1,"do":"tree","all":false}"#),
             (
                 Request::Rollback { to: None, comment: "x".into() },
                 r#"{"weir":1,"do":"rollback","comment":"x"}"#,

@@ -100,6 +100,20 @@ pub struct Asker {
 }
 
 impl Tree {
+    /// The link, and of its classes those at `path` or below it with `filter` in their path. The
+    /// case of letters does not matter.
+    #[must_use]
+    pub fn within(&self, path: &str, filter: &str) -> Tree {
+        let (path, filter) = (path.trim_end_matches('/'), filter.to_lowercase());
+        let is_below = |class: &str| {
+            class.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let is_meant =
+            |class: &str| is_below(class) && class.to_lowercase().contains(filter.as_str());
+        let rows = self.rows.iter().filter(|row| row.depth == 0 || is_meant(&row.class));
+        Tree { rows: rows.cloned().collect(), left_out: 0, ..self.shown(true, 0) }
+    }
+
     /// The rows that an answer has: of silent classes only the link unless `all`, and at most so
     /// many.
     #[must_use]

@@ -222,9 +222,9 @@ impl Board {
         status(&self.told(), look.as_deref(), now())
     }
 
-    pub(crate) fn tree(&self, all: bool) -> Result<Tree, Refused> {
+    pub(crate) fn tree(&self, all: bool, path: &str, filter: &str) -> Result<Tree, Refused> {
         let counted = self.counted();
-        tree(&self.told(), counted.as_deref(), all, now())
+        tree(&self.told(), counted.as_deref(), (all, path, filter), now())
     }
 
     pub(crate) fn metrics(&self) -> String {
@@ -285,13 +285,24 @@ pub(crate) fn status(told: &Told, look: Option<&Look>, now: Instant) -> Status {
 pub(crate) fn tree(
     told: &Told,
     counted: Option<&Counted>,
-    all: bool,
+    (all, path, filter): (bool, &str, &str),
     now: Instant,
 ) -> Result<Tree, Refused> {
     let none = || stuck("the packet thread has not responded yet");
     let counted = counted.ok_or_else(none)?;
     let tree = counted.tree.as_ref().map_err(|why| stuck(why))?;
-    let shown = tree.shown(all, limits::CONTROL_ROWS);
+    let of_path = |path: &str| tree.rows.iter().any(|row| row.class == path);
+    if !path.is_empty() && !of_path(path) {
+        let what = format!("link \"{}\" has no class \"{path}\"", tree.link);
+        // enough to find a slip of the pen in
+        let classes = tree.rows.iter().map(|row| row.class.as_str()).take(limits::CONTROL_ROWS);
+        return Err(Refused::call(what, weir_policy::instead(path, classes)));
+    }
+    let shown = match (path, filter) {
+        ("", "") => tree.shown(all, limits::CONTROL_ROWS),
+        // who asks for one wants to see it, silent or not
+        _ => tree.within(path, filter).shown(true, limits::CONTROL_ROWS),
+    };
     let mode = Mode::of(told.is_observing);
     Ok(Tree { mode, stale_s: stale(counted.at, now), ..shown })
 }

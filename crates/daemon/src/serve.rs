@@ -261,7 +261,7 @@ impl Hall {
     /// What a log should have when someone asks for all there is.
     fn dump(&self) {
         let status = pretty(&self.board.status());
-        let tree = self.board.tree(true);
+        let tree = self.board.tree(true, "", "");
         let tree = tree.map_or_else(|refused| refused.to_string(), |tree| pretty(&tree));
         say(&format!("{status}\n{tree}"));
     }
@@ -421,7 +421,9 @@ impl Hall {
     fn answer(&self, request: Request, asker: Asker<'_>) -> Result<Answer, Refused> {
         match request {
             Request::Status => Ok(Answer::Status(Box::new(self.board.status()))),
-            Request::Tree { all } => self.board.tree(all).map(Answer::Tree),
+            Request::Tree { all, path, filter } => {
+                self.board.tree(all, &path, &filter).map(Answer::Tree)
+            }
             Request::Metrics => Ok(Answer::Metrics(Metrics { text: self.board.metrics() })),
             Request::Stop => {
                 say(&format!("weir: stopped by {}", asker.name));

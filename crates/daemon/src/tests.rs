@@ -185,7 +185,7 @@ fn ask(asked: &mut Asked, request: Request, now: Instant) -> Value {
 
 /// The link's rate downwards, as the tree tells it.
 fn down(asked: &mut Asked) -> String {
-    let tree = ask(asked, Request::Tree { all: true }, now());
+    let tree = ask(asked, Request::tree(true), now());
     weir_units::Rate::from_bps(tree["rows"][0]["down"]["rate"].as_u64().unwrap()).to_string()
 }
 
@@ -309,7 +309,7 @@ fn observing_on_and_off_loses_and_reorders_nothing() {
             assert_eq!(answer["mode"], if on { "observe" } else { "shape" });
             // it only watches, but it carries
             let up = |world: &mut World| {
-                world.ask(Request::Tree { all: false })["rows"][0]["up"]["sent"]["frames"].as_u64()
+                world.ask(Request::tree(false))["rows"][0]["up"]["sent"]["frames"].as_u64()
             };
             let (before, until) = (up(&mut world), now() + Span::from_secs(60));
             while up(&mut world) == before {
@@ -463,7 +463,7 @@ fn a_packet_thread_that_has_ended_is_said_and_control_goes_on() {
         (&status["ports"]["lan"]["state"], &status["flows"]),
         (&json!("unknown"), &Value::Null)
     );
-    for request in [Request::Tree { all: true }, Request::Books, apply(&policy("1gbit"), None)] {
+    for request in [Request::tree(true), Request::Books, apply(&policy("1gbit"), None)] {
         let answer = world.ask(request);
         assert!(!is_ok(&answer) && answer["error"]["fault"] == "cannot", "{answer}");
     }

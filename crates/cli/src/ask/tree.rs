@@ -18,8 +18,8 @@ use crate::replay;
 /// Width of the table where standard output is not a terminal.
 const WIDTH: usize = 132;
 
-/// The class is cut off to this width before a column is omitted.
-const LEAST_NAME: usize = 12;
+/// The class is cut to this width before a column is omitted: customers are known by their ids.
+const LEAST_NAME: usize = 28;
 
 const HEAD: [&str; 12] = [
     "class",
@@ -54,7 +54,9 @@ If the terminal is too narrow for all columns, the last ones are omitted.";
 
 pub(super) fn run(args: &TreeArgs) -> Result<ExitCode, ExitCode> {
     let mut line = Line::open(&args.whom)?;
-    let request = Request::Tree { all: args.all };
+    let (path, filter) = (args.path.clone(), args.filter.clone());
+    let request = Request::Tree { all: args.all, path, filter };
+    let sort = args.sort.or(args.top.map(|_| Sort::Rate));
     let mut before: Tree = line.ask(&request)?;
     let clears = args.watch && !args.json && std::io::stdout().is_terminal();
     let mut out = Out::new();
@@ -63,20 +65,67 @@ pub(super) fn run(args: &TreeArgs) -> Result<ExitCode, ExitCode> {
         std::thread::sleep(Duration::from_secs(1));
         let mut after: Tree = line.ask(&request)?;
         with_rates(&before, &mut after);
+        if let Some(sort) = sort {
+            sorted(&mut after, sort, args.top.map_or(usize::MAX, |top| top as usize));
+        }
         match (args.json, args.watch) {
             (true, true) => out.line(weir_control::line(&Ok(&after)).trim_end()),
             (true, false) => out.line(&weir_control::pretty(&after)),
             _ => {
                 out.text(if clears { "\x1b[H\x1b[2J" } else { "" });
-                lines(&after, width()).iter().for_each(|line| out.line(line));
+                lines(&after, width(), sort.is_some()).iter().for_each(|line| out.line(line));
             }
         }
         out.flush();
         if !args.watch || !out.is_read() {
             return Ok(out.end());
         }
+        if sort.is_some() {
+            // of another order, and not all: what the next second is compared with is asked anew
+            before = line.ask(&request)?;
+            continue;
+        }
         before = after;
     }
+}
+
+/// What the leaves are sorted by: the higher of the two directions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Sort {
+    /// Sent in the last second
+    Rate,
+    /// Queued now
+    Backlog,
+    /// Mean queueing delay in the last second
+    Delay,
+    /// Maximum queueing delay since the start
+    MaxDelay,
+    /// Dropped in the last second
+    Drops,
+}
+
+impl Sort {
+    fn of(self, direction: &Direction) -> u64 {
+        let now = direction.now.as_ref();
+        let counters = &direction.counters;
+        match self {
+            Sort::Rate => now.map_or(0, |now| now.bits),
+            Sort::Backlog => counters.backlog.bytes,
+            Sort::Delay => now.filter(|now| now.frames > 0).map_or(0, |now| now.delay_ns_mean),
+            Sort::MaxDelay => counters.delay_ns_max,
+            Sort::Drops => now.map_or(0, |now| now.dropped.iter().map(|(_, n)| *n).sum()),
+        }
+    }
+}
+
+/// Only the leaves, the highest first, and at most `top` of them.
+fn sorted(tree: &mut Tree, sort: Sort, top: usize) {
+    tree.rows.retain(|row| matches!(row.kind, RowKind::Leaf | RowKind::Made));
+    let value = |row: &Row| sort.of(&row.down).max(sort.of(&row.up));
+    tree.rows.sort_by_key(|row| std::cmp::Reverse(value(row)));
+    let more = tree.rows.len().saturating_sub(top);
+    tree.rows.truncate(top);
+    tree.left_out += more;
 }
 
 /// The width of the terminal.
@@ -102,11 +151,11 @@ fn with_rates(before: &Tree, after: &mut Tree) {
 }
 
 /// The response as a table with two rows per class, no wider than `width` if possible.
-fn lines(tree: &Tree, width: usize) -> Vec<String> {
+fn lines(tree: &Tree, width: usize, is_flat: bool) -> Vec<String> {
     let mut table = Grid::new(2, &HEAD);
     let mut names = Names::default();
     for row in &tree.rows {
-        let name = names.of(row, &tree.link);
+        let name = if is_flat { row.class.clone() } else { names.of(row, &tree.link) };
         for ((way, direction), shown) in row.directions().into_iter().zip([name.as_str(), ""]) {
             let mut cells = vec![shown.to_owned(), way.to_owned()];
             cells.extend(figures(direction));
@@ -205,12 +254,15 @@ fn fit(table: &mut Grid, width: usize) {
     }
 }
 
-/// Cuts off names of classes that are longer than `room`.
+/// Cuts names of classes that are longer than `room`, behind their indentation: names that begin
+/// alike differ at their end.
 fn cut(table: &mut Grid, room: usize) {
     for cell in table.rows.iter_mut().filter_map(|row| row.first_mut()) {
         if cell.chars().count() > room {
-            let kept: String = cell.chars().take(room - 2).collect();
-            *cell = format!("{kept}..");
+            let indent = cell.chars().take_while(|c| *c == ' ').count().min(room / 2);
+            let skip = cell.chars().count() + 2 + indent - room;
+            let kept: String = cell.chars().skip(skip).collect();
+            *cell = format!("{}..{kept}", " ".repeat(indent));
         }
     }
 }
@@ -274,7 +326,7 @@ mod tests {
         let now = after.rows[0].down.now.as_ref().unwrap();
         assert_eq!((now.bits, now.frames), (1_000_000, 1_250));
         assert_eq!((now.delay_ns_mean, now.dropped.get("crowded")), (1_000_000, Some(&4)));
-        let lines = lines(&after, WIDTH);
+        let lines = lines(&after, WIDTH, false);
         assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:#?}");
         let head = "rate  ceiling  guaranteed  backlog  delay  max delay  drop/s  mark/s  retrans  \
                     reorder";
@@ -284,27 +336,53 @@ mod tests {
         assert!(lines[1].starts_with("link l") && lines[1].ends_with(figures), "{lines:#?}");
         assert!(lines[2].starts_with("   ") && lines[2].ends_with(figures), "{lines:#?}");
         let lines = lines.join("\n");
-        assert!(
-            lines.contains("\n      10.0.0.0/24  ") && lines.contains("\n    very-long-"),
-            "{lines}"
-        );
+        assert!(lines.contains("\n      10.0.0.0/24  ") && lines.contains("\n    .."), "{lines}");
         assert!(lines.contains("/a up: 4 frames/s dropped, crowded\n"), "{lines}");
         assert_eq!(lines.matches("\ncrowded: all queues").count(), 1, "{lines}");
         assert!(lines.contains("(3 classes never got a frame"), "{lines}");
     }
     #[test]
+    fn the_busiest_leaves_come_first_with_their_whole_paths() {
+        let class = Row { kind: RowKind::Class, ..row("/a", 1, 900_000, 0) };
+        let rows =
+            [row("/", 0, 0, 0), class, row("/a/C1001", 2, 5_000, 9), row("/a/C1002", 2, 70_000, 0)];
+        let top = |sort, count| {
+            let mut after = tree(2, &rows);
+            with_rates(&tree(1, &[]), &mut after);
+            sorted(&mut after, sort, count);
+            let names: Vec<String> = after.rows.iter().map(|row| row.class.clone()).collect();
+            (names.join(" "), after)
+        };
+        assert_eq!(top(Sort::Rate, 1).0, "/a/C1002");
+        assert_eq!(top(Sort::Rate, 9).0, "/a/C1002 /a/C1001 /");
+        assert_eq!(top(Sort::Drops, 1).0, "/a/C1001");
+        let lines = lines(&top(Sort::Rate, 1).1, 80, true);
+        assert!(lines[1].starts_with("/a/C1002  down"), "{lines:#?}");
+        assert!(lines.iter().any(|line| line.contains("further classes are omitted")));
+    }
+
+    #[test]
+    fn names_that_begin_alike_are_told_apart_in_a_narrow_terminal() {
+        let rows: Vec<Row> = ["C1001", "C1002"]
+            .map(|id| row(&format!("/sites/north/tower-with-a-long-name/{id}"), 4, 1, 0))
+            .into();
+        for width in [40, 60, 80] {
+            let lines = lines(&tree(2, &rows), width, true);
+            assert!(lines[1].contains("C1001") && lines[3].contains("C1002"), "{lines:#?}");
+        }
+    }
+
+    #[test]
     fn the_table_is_no_wider_than_the_terminal() {
         let deep = "/a/very-long-name-of-a-customer-who-has-many/10.0.0.0/24";
         let mut after = tree(2, &[row("/", 0, 251_000, 0), row(deep, 1, 250_000, 0)]);
         with_rates(&tree(1, &[]), &mut after);
-        for (width, last) in
-            [(200, "reorder"), (132, "reorder"), (100, "retrans"), (80, "max delay")]
-        {
-            let lines = lines(&after, width);
+        for (width, last) in [(200, "reorder"), (132, "reorder"), (100, "drop/s"), (80, "delay")] {
+            let lines = lines(&after, width, false);
             let widest = lines.iter().map(|line| line.chars().count()).max().unwrap();
             assert!(widest <= width && lines[0].ends_with(last), "{width}: {lines:#?}");
         }
-        assert!(lines(&after, 10)[0].starts_with("class"));
+        assert!(lines(&after, 10, false)[0].starts_with("class"));
         let shown = HEAD.iter().filter(|name| !["class", ""].contains(*name));
         assert!(shown.into_iter().all(|name| LEGEND.contains(&format!("\n  {name} "))));
     }

@@ -30,9 +30,10 @@ impl Asked {
                 let look = self.look(now);
                 Ok(Answer::Status(Box::new(board::status(&self.control.told(), Some(&look), now))))
             }
-            Request::Tree { all } => {
+            Request::Tree { all, path, filter } => {
                 let counted = self.count(now);
-                board::tree(&self.control.told(), Some(&counted), all, now).map(Answer::Tree)
+                board::tree(&self.control.told(), Some(&counted), (all, &path, &filter), now)
+                    .map(Answer::Tree)
             }
             Request::Metrics => {
                 let (look, counted) = (self.look(now), self.count(now));

@@ -49,7 +49,7 @@ fn a_policy_that_takes_for_ever_to_be_read_holds_up_nothing_else() {
         signals.send(Signal::Reload).unwrap();
         signals.send(Signal::Reload).unwrap();
         let mut lines = connect(path);
-        for request in [Request::Status, Request::Tree { all: true }, Request::Metrics] {
+        for request in [Request::Status, Request::tree(true), Request::Metrics] {
             assert!(is_ok(&ask_over(&mut lines, &request)));
         }
         let observed = ask_over(&mut lines, &Request::Observe { on: true });
@@ -66,14 +66,14 @@ fn what_is_asked_after_a_change_is_of_the_new_policy() {
             let class = format!("[class.\"/c{rate}\"]\nmatch = \"tcp\"\n");
             let text = policy(&format!("{rate}gbit")) + &class;
             assert!(is_ok(&ask_over(&mut lines, &apply(&text, None))));
-            let tree = ask_over(&mut lines, &Request::Tree { all: true });
+            let tree = ask_over(&mut lines, &Request::tree(true));
             assert_eq!(tree["rows"][3]["class"], format!("/c{rate}"), "{tree:#}");
             assert_eq!(tree["rows"][0]["down"]["rate"], rate * 1_000_000_000);
             let status = ask_over(&mut lines, &Request::Status);
             assert_eq!(status["revision"]["number"], rate - 3);
         }
         assert!(is_ok(&ask_over(&mut lines, &Request::Rollback { to: None, comment: "x".into() })));
-        let tree = ask_over(&mut lines, &Request::Tree { all: true });
+        let tree = ask_over(&mut lines, &Request::tree(true));
         assert_eq!(tree["rows"][0]["down"]["rate"], 7_000_000_000_u64);
     });
 }
@@ -122,7 +122,7 @@ fn an_old_snapshot_is_said_to_be() {
     for (later, stale) in [(Span::from_secs(2), None), (Span::from_secs(5), Some(5))] {
         let at = then + later;
         let status = crate::board::status(&told, Some(&look), at);
-        let tree = crate::board::tree(&told, Some(&counted), true, at).unwrap();
+        let tree = crate::board::tree(&told, Some(&counted), (true, "", ""), at).unwrap();
         assert_eq!((status.stale_s, tree.stale_s), (stale, stale));
         let is_said = status.trouble.iter().any(|what| what.contains("not responded for 5 s"));
         assert_eq!(is_said, stale.is_some());

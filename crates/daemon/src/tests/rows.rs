@@ -18,7 +18,7 @@ fn brought(table: &str, allow_skipped: bool) -> Request {
 
 /// The ceiling of a class, as the tree tells it; 0 where there is none of that name.
 fn ceil(world: &mut World, path: &str) -> u64 {
-    let tree = world.ask(Request::Tree { all: true });
+    let tree = world.ask(Request::tree(true));
     let rows = tree["rows"].as_array().unwrap();
     let row = rows.iter().find(|row| row["class"] == path);
     row.map_or(0, |row| row["down"]["ceil"].as_u64().unwrap() / 1_000_000)
