@@ -9,7 +9,7 @@ use crate::claim::Step;
 use crate::{Claim, Holds, Outcome};
 
 /// What is changed in a scenario, one change after the other.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Changes {
     /// With how many seeds a run with a change is judged.
@@ -23,6 +23,9 @@ pub struct Changes {
 fn one() -> u32 {
     1
 }
+
+/// As many as a scenario may have.
+const MOST_SEEDS: u32 = 1_000;
 
 /// A change under which claims should fail.
 #[derive(Clone, Debug, Deserialize)]
@@ -54,6 +57,9 @@ impl Changes {
         let ids: Vec<&str> = changes.list.iter().map(|change| change.id.as_str()).collect();
         if let Some((_, id)) = ids.iter().enumerate().find(|(at, id)| ids[..*at].contains(id)) {
             return Err(format!("two changes are called \"{id}\""));
+        }
+        if !(1..=MOST_SEEDS).contains(&changes.seeds) {
+            return Err(format!("\"seeds\" is {}: write 1 to {MOST_SEEDS}", changes.seeds));
         }
         match changes.list.iter().find(|change| change.edit.is_empty() == change.like.is_empty()) {
             Some(Change { id, .. }) => Err(format!("\"{id}\": write either \"edit\" or \"like\"")),
@@ -178,14 +184,13 @@ fn try_one(claim: &Claim, unchanged: &Outcome, changed: &[(&Change, Outcome)]) -
     }
     let margins = margins(&steps(claim, unchanged));
     let failing = changed.iter().filter(|(_, outcome)| holds(outcome) == Some(Holds::No));
+    // where a figure is gone, the claim says nothing of it
     let failures: Vec<Failure> = failing
-        .map(|(change, outcome)| {
+        .filter_map(|(change, outcome)| {
             let past = steps(claim, outcome).into_iter().filter(|step| step.over >= 0.0);
             let past = past.filter_map(|step| Some((step.over, *margins.get(&step.case)?)));
-            // a figure that is gone is no small shift
-            let least = past.min_by(|a, b| (a.0 * b.1).total_cmp(&(b.0 * a.1)));
-            let (past, margin) = least.unwrap_or((f64::INFINITY, 0.0));
-            Failure { change: change.id.clone(), past, margin }
+            let (past, margin) = past.min_by(|a, b| (a.0 * b.1).total_cmp(&(b.0 * a.1)))?;
+            Some(Failure { change: change.id.clone(), past, margin })
         })
         .collect();
     let has_margin = margins.values().any(|margin| *margin > 0.0);
@@ -267,6 +272,19 @@ mod tests {
     }
 
     #[test]
+    fn a_figure_that_is_gone_is_no_failure() {
+        let claims =
+            Expected::read("[[claim]]\nid = \"1\"\ntext = \"t\"\nbound = \"loss <= 0.02\"\n");
+        let claims = claims.unwrap().claims;
+        let text = "[[change]]\nid = \"c\"\nabout = \"\"\nlike = { weir = \"none\" }\n";
+        let change = &Changes::read(text).unwrap().list[0];
+        let mut gone = outcome(0.5);
+        gone.set("weir", over_seeds(&[vec![("other", 1.0)]]));
+        let tried = try_all(&claims, &outcome(0.02), &[(change, gone)]);
+        assert_eq!(tried[0].verdict, Verdict::Survives);
+    }
+
+    #[test]
     fn what_is_excused_must_not_hold() {
         let verdict = |lines: &str| tried(lines, &[0.5]).verdict;
         let differs = "differs = \"why\"";
@@ -295,5 +313,8 @@ mod tests {
             assert!(Changes::read(&text).unwrap_err().contains("write either"), "{wrong}");
         }
         assert!(Changes::read(&text.repeat(2)).unwrap_err().contains("two changes"));
+        let seeds = |seeds: u32| Changes::read(&format!("seeds = {seeds}\n{text}"));
+        assert!(seeds(0).unwrap_err().contains("1 to 1000") && seeds(1_001).is_err());
+        assert_eq!(seeds(1_000).unwrap().seeds, 1_000);
     }
 }

@@ -67,7 +67,9 @@ fn try_folder(folder: &Path) -> Result<Vec<(String, Tried)>, Stopped> {
         let bytes = files::read(&folder.join(name), weir_units::limits::POLICY_BYTES)?;
         String::from_utf8(bytes).map_err(|_| format!("{name} is not text"))
     };
-    let changes = text_of("changes.toml").map_err(|why| format!("changes.toml: {why}"))?;
+    let changes = text_of("changes.toml").map_err(|why| {
+        format!("changes.toml: {why}; it lists changes under which claims must fail: docs/lab.md")
+    })?;
     let changes = Changes::read(&changes).map_err(|why| format!("changes.toml: {why}"))?;
     let text = text_of("scenario.toml")?;
     let mut changed = Vec::new();
@@ -90,6 +92,7 @@ fn try_folder(folder: &Path) -> Result<Vec<(String, Tried)>, Stopped> {
 /// What came of the scenario without a change, and with each.
 type Ran<'c> = (Outcome, Vec<(&'c Change, Outcome)>);
 
+/// Runs the scenario without a change and with each, all side by side.
 fn play<'c>(
     named: &Named,
     changes: &'c Changes,

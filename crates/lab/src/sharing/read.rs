@@ -15,6 +15,8 @@ const WORDS: [&str; 15] = [
 ];
 const SPAN: &str = "a time as in \"20ms\" or \"60s\"";
 const RATE: &str = "a rate as in \"10gbit\"";
+/// What a law may be told of a rate or a weight, as a part of what is right.
+const PARTS: std::ops::RangeInclusive<f64> = 0.01..=100.0;
 /// More leaves than an experiment has.
 const LEAVES: usize = 1 << 16;
 
@@ -171,8 +173,14 @@ pub(crate) fn scale(table: &mut Table<'_>, problems: &mut Problems) -> (Scale, u
     let leaves = table.take("leaves").and_then(|e| e.number("leaves", 1..=1 << 20, problems));
     let leaves = leaves.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
     let mut part = |word: &str, table: &mut Table<'_>| {
-        let part = table.take(word).and_then(|e| figure(e, word, problems));
-        part.map_or(MILLION, |part| super::number(part * whole(MILLION)))
+        let Some(entry) = table.take(word) else { return MILLION };
+        let part = figure(entry, word, problems).unwrap_or(1.0);
+        if !PARTS.contains(&part) {
+            let what = format!("\"{word}\" is {part}");
+            problems.error(entry.place, what, "write a part of what is right, 0.01 to 100");
+            return MILLION;
+        }
+        super::number(part * whole(MILLION))
     };
     let (rates, first) = (part("told", table), part("tilted", table));
     let told = Told { rates, first };
